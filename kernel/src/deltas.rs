@@ -3,10 +3,11 @@
 //! Where entries are cut goes by their cost, which counts each number with the most bytes that its kind can take: how many
 //! it does take depends on values.
 //!
-//! The twins are `shoal/mechanisms/stores/packed.py` and the last part of `Periods` in `shoal/mechanisms/accounts.py`.
+//! The twin is the last part of `Periods` in `shoal/mechanisms/accounts.py`.
 
 use std::hint::black_box;
 
+use crate::entries::{most_bytes, read_fixed, read_length, read_number, write_length, write_number};
 use crate::store::{has_room, Overflow, Store, Stores};
 
 const GONE: u32 = u32::MAX;
@@ -107,91 +108,6 @@ impl Order {
     }
 }
 
-fn write_length(out: &mut Vec<u8>, mut size: usize) {
-    while size > 127 {
-        out.push((size & 127) as u8 | 128);
-        size >>= 7;
-    }
-    out.push(size as u8);
-}
-
-/// A length, and where it ends.
-#[inline(always)]
-fn read_length(entries: &[u8], mut at: usize) -> Option<(usize, usize)> {
-    let (mut size, mut shift) = (0, 0);
-    while shift < 35 {
-        let byte = *entries.get(at)?;
-        at += 1;
-        size |= usize::from(byte & 127) << shift;
-        if byte < 128 {
-            return Some((size, at));
-        }
-        shift += 7;
-    }
-    None
-}
-
-const LOW_BITS: usize = 32; // of a number: what stands in its first part
-
-/// The most bytes that each part of a number can take, of as many as its kind has.
-fn most_bytes(width: usize) -> (usize, usize) {
-    let low = (8 * width).min(LOW_BITS);
-    ((low + 1).div_ceil(7), (8 * width - low).div_ceil(7))
-}
-
-fn write_bits(out: &mut Vec<u8>, mut bits: u128) {
-    while bits > 127 {
-        out.push((bits & 127) as u8 | 128);
-        bits >>= 7;
-    }
-    out.push(bits as u8);
-}
-
-fn write_number(out: &mut Vec<u8>, number: u128) {
-    let (high, low) = (number >> LOW_BITS, u64::from(number as u32) << 1);
-    write_bits(out, u128::from(low | u64::from(high > 0)));
-    if high > 0 {
-        write_bits(out, high);
-    }
-}
-
-/// Bits in at most so many bytes, 18 or fewer, and where they end.
-#[inline(always)]
-fn read_bits(entries: &[u8], at: usize, most: usize) -> Option<(u128, usize)> {
-    let mut bits = 0;
-    for (count, &byte) in entries.get(at..)?.iter().take(most).enumerate() {
-        bits |= u128::from(byte & 127) << (7 * count);
-        if byte < 128 {
-            return Some((bits, at + count + 1));
-        }
-    }
-    None
-}
-
-/// A number, and where it ends.
-#[inline(always)]
-fn read_number(entries: &[u8], at: usize, width: usize, most: (usize, usize)) -> Option<(u128, usize)> {
-    let (twice, mut at) = read_bits(entries, at, most.0)?;
-    let mut number = twice >> 1;
-    if number >> (8 * width).min(LOW_BITS) > 0 {
-        return None;
-    }
-    if twice & 1 == 1 {
-        let (high, end) = read_bits(entries, at, most.1)?; // none where all bits are low
-        if high >> (8 * width - LOW_BITS) > 0 {
-            return None;
-        }
-        (number, at) = (number | high << LOW_BITS, end);
-    }
-    Some((number, at))
-}
-
-/// A number in all bytes of its kind, as format 3 has it, and where it ends.
-fn read_fixed(entries: &[u8], at: usize, width: usize) -> Option<(u128, usize)> {
-    let digits = entries.get(at..at + width)?;
-    Some((digits.iter().fold(0, |number, &byte| number << 8 | u128::from(byte)), at + width))
-}
-
 /// Write an entry; what it costs.
 fn write_entry(out: &mut Vec<u8>, store: &Store, place: u32, of_number: usize) -> usize {
     let (name, begin) = (store.name(place), out.len());
@@ -202,11 +118,28 @@ fn write_entry(out: &mut Vec<u8>, store: &Store, place: u32, of_number: usize) -
     cost
 }
 
-/// Read what the accounts of these entries will be asked for, in loops that wait for nothing they read.
+/// An entry that was read and is not restored yet.
+struct Waiting<'a> {
+    name: &'a [u8],
+    number: u128,
+    hash: Option<u64>,  // of the name; there is none where its place is sure
+    place: Option<u32>, // where the name probably is
+}
+
+/// Find where these names probably are, in loops that wait for nothing they read.
 #[inline(always)]
-fn approach(store: &Store, entries: &[(&[u8], u64, u128)]) {
-    let slots = entries.iter().fold(0, |seen, &(_, hash, _)| seen ^ store.slot(hash));
-    black_box(entries.iter().fold(slots, |seen, &(_, hash, _)| seen ^ store.glance(hash)));
+fn approach(store: &Store, entries: &mut [Waiting]) {
+    let mut seen = 0;
+    for hash in entries.iter().filter_map(|entry| entry.hash) {
+        seen ^= store.slot(hash);
+    }
+    for entry in entries {
+        if let Some(hash) = entry.hash {
+            entry.place = store.likely(hash);
+            seen ^= entry.place.map_or(0, |place| store.head(place));
+        }
+    }
+    black_box(seen);
 }
 
 impl Stores {
@@ -269,9 +202,8 @@ impl Stores {
         let names = store.len();
         has_room(names, entries.len() / 2).then_some(())?; // an entry has a byte of length, and one of a number
         store.order.begin(record, names);
-        let (mut at, mut window) = (0, Vec::with_capacity(WINDOW));
+        let (mut at, mut next, mut window) = (0, None, Vec::with_capacity(WINDOW));
         while at < entries.len() {
-            window.clear();
             while at < entries.len() && window.len() < WINDOW {
                 let (size, begin) = read_length(entries, at)?;
                 let name = entries.get(begin..begin + size)?;
@@ -280,15 +212,24 @@ impl Stores {
                     false => read_number(entries, begin + size, width, most)?,
                     true => read_fixed(entries, begin + size, width)?,
                 };
-                window.push((name, store.hash(name), number));
+                // What is written again follows what came after it, too, and so it is not sought.
+                let place = next.filter(|&place| store.has(place, name));
+                next = place.and_then(|place: u32| place.checked_add(1));
+                window.push(Waiting { name, number, hash: place.is_none().then(|| store.hash(name)), place });
             }
-            approach(store, &window);
-            for &(name, hash, number) in &window {
+            approach(store, &mut window);
+            for Waiting { name, number, hash, place } in window.drain(..) {
                 let known = store.len();
-                let place = store.restore_hashed(name, hash, number);
+                let place = match (hash, place) {
+                    (None, Some(place)) => place,
+                    (_, Some(place)) if store.has(place, name) => place,
+                    (hash, _) => store.place_hashed(name, hash.unwrap_or_else(|| store.hash(name))),
+                };
+                store.restore_at(place, number);
                 if in_order || store.len() > known {
                     store.order.seat(place);
                 }
+                next = place.checked_add(1).filter(|_| in_order);
             }
         }
         Some(())
@@ -319,37 +260,6 @@ mod tests {
         assert_eq!(one.settle(0, 0), vec![(2, 1), (3, 2), (4, 3)]);
         assert_eq!(one.pack(0, 0, 0, 9, 99), (0, 4, b"\x01b\x0a\x01c\x06\x01a\x08\x01d\x0c".to_vec(), 20));
         assert_eq!(one.pack(0, 0, 2, 9, 1), (0, 1, b"\x01a\x08".to_vec(), 5));
-    }
-
-    #[test]
-    fn numbers_are_read_as_they_were_written() {
-        for width in 1..=16 {
-            let most = most_bytes(width);
-            for bits in 0..=8 * width as u32 {
-                let above = 1_u128.checked_shl(bits).unwrap_or(0).wrapping_sub(1); // the largest of so many bits
-                for number in [above, above >> 1, above & !1, above & 0x5555 << 24] {
-                    let mut out = vec![];
-                    write_number(&mut out, number);
-                    assert!(out.len() <= most.0 + most.1);
-                    assert_eq!(read_number(&out, 0, width, most), Some((number, out.len())));
-                    assert_eq!(read_number(&out[..out.len() - 1], 0, width, most), None);
-                }
-            }
-            let mut largest = vec![];
-            write_number(&mut largest, u128::MAX >> (128 - 8 * width));
-            assert_eq!(largest.len(), most.0 + most.1);
-        }
-    }
-
-    #[test]
-    fn a_number_that_is_too_large_is_refused() {
-        let refused = |entries: &[u8], width| read_number(entries, 0, width, most_bytes(width)).is_none();
-        assert!(refused(&[0x80, 0x04], 1)); // 256 in one byte
-        assert!(refused(&[0x01, 0x01], 4)); // what is above 32 bits, of a kind that has none
-        assert!(refused(&[0x80, 0x80, 0x80, 0x80, 0x20], 8)); // 33 bits in the first part
-        assert!(refused(&[0x01, 0x80, 0x80, 0x80, 0x80, 0x10], 8)); // 33 above them
-        assert!(!refused(&[0x01, 0xff, 0xff, 0xff, 0xff, 0x0f], 8));
-        assert!(refused(&[[1].as_slice(), &[0x80; 13], &[0x20]].concat(), 16)); // 97 above them
     }
 
     #[test]

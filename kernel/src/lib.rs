@@ -12,6 +12,7 @@
 mod batches;
 mod clock;
 mod deltas;
+mod entries;
 mod groups;
 mod json;
 mod lane;

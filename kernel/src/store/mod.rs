@@ -61,12 +61,7 @@ impl Store {
 
     #[inline(always)]
     pub fn find(&self, name: &[u8]) -> Option<u32> {
-        self.find_hashed(name, self.hash(name))
-    }
-
-    #[inline(always)]
-    fn find_hashed(&self, name: &[u8], hash: u64) -> Option<u32> {
-        self.table.find(hash, |index| self.records.name(index) == name)
+        self.table.find(self.hash(name), |index| self.records.name(index) == name)
     }
 
     #[inline(always)]
@@ -80,10 +75,28 @@ impl Store {
         self.table.first(hash)
     }
 
-    /// What the search for a hash reads last: the head of the record that surely is the one, if there is one.
+    /// The place that surely is that of a name with this hash, if there is one.
+    #[inline(always)]
+    pub fn likely(&self, hash: u64) -> Option<u32> {
+        self.table.find(hash, |_| true)
+    }
+
+    /// What a look at a place reads first.
+    #[inline(always)]
+    pub fn head(&self, index: u32) -> u64 {
+        u64::from(self.records.head(index))
+    }
+
+    /// What the search for a hash reads last.
     #[inline(always)]
     pub fn glance(&self, hash: u64) -> u64 {
-        self.table.find(hash, |_| true).map_or(0, |index| u64::from(self.records.head(index)))
+        self.likely(hash).map_or(0, |index| self.head(index))
+    }
+
+    /// Whether this name is at a place.
+    #[inline(always)]
+    pub fn has(&self, index: u32, name: &[u8]) -> bool {
+        (index as usize) < self.len() && self.name(index) == name
     }
 
     /// The place of a name, which is made if there is none.
@@ -92,13 +105,18 @@ impl Store {
         self.place_hashed(name, self.hash(name))
     }
 
+    /// The same of a name whose hash is known.
     #[inline(always)]
-    fn place_hashed(&mut self, name: &[u8], hash: u64) -> u32 {
-        self.find_hashed(name, hash).unwrap_or_else(|| {
-            let index = self.records.push(name);
-            self.table.insert(hash, index);
-            index
-        })
+    pub fn place_hashed(&mut self, name: &[u8], hash: u64) -> u32 {
+        let Store { table, records, .. } = self;
+        match table.seek(hash, |index| records.name(index) == name) {
+            Ok(index) => index,
+            Err(free) => {
+                let index = records.push(name);
+                table.insert(free, hash, index);
+                index
+            }
+        }
     }
 
     /// Give a name's place a number, which the next transaction writes.
@@ -110,17 +128,16 @@ impl Store {
         }
     }
 
-    /// Give a name the number that the changelog has; its place.
-    pub fn restore(&mut self, name: &[u8], number: u128) -> u32 {
-        self.restore_hashed(name, self.hash(name), number)
+    /// Give a name the number that the changelog has.
+    pub fn restore(&mut self, name: &[u8], number: u128) {
+        let index = self.place(name);
+        self.restore_at(index, number);
     }
 
-    /// The same of a name whose hash is known.
+    /// The same of a name whose place is known.
     #[inline(always)]
-    pub fn restore_hashed(&mut self, name: &[u8], hash: u64, number: u128) -> u32 {
-        let index = self.place_hashed(name, hash);
+    pub fn restore_at(&mut self, index: u32, number: u128) {
         self.overflowed |= !self.records.set(index, number);
-        index
     }
 
     /// Turn the order of the names around.
