@@ -7,6 +7,9 @@
 #[path = "../src/deltas.rs"]
 mod deltas;
 #[allow(dead_code)]
+#[path = "../src/entries.rs"]
+mod entries;
+#[allow(dead_code)]
 #[path = "../src/store/mod.rs"]
 mod store;
 

@@ -3,12 +3,16 @@
 //! Chunks of entries are cut by cost, not by size. The cost of a number is the most bytes that a number of its kind can
 //! take; the bytes that it does take depend on values, which must decide nothing.
 //!
-//! The twins are `shoal/mechanisms/stores/packed.py`, which has the format, and the last part of `Periods` in
-//! `shoal/mechanisms/accounts.py`.
+//! The twin is the last part of `Periods` in `shoal/mechanisms/accounts.py`.
 
+use std::hint::black_box;
+
+use crate::entries::{most_bytes, read_fixed, read_length, read_number, write_length, write_number};
 use crate::store::{has_room, Overflow, Store, Stores};
 
 const GONE: u32 = u32::MAX;
+/// The number of entries that are read before they are restored, so that cache misses overlap.
+const WINDOW: usize = 32;
 
 /// A period, the number of its names that are packed, their entries, and the cost of these.
 pub type Packed = (i64, usize, Vec<u8>, usize);
@@ -17,12 +21,15 @@ pub type Run = (usize, u64);
 
 /// The order in which names are written again: the one in which they came or, after a restart, the one in which the
 /// changelog had them. A place is a name's index in its store.
+///
+/// While a changelog is restored, each name has a seat, and a name that is entered in order moves to the next free one.
+/// Only names know their seats: marking the seat that a name leaves would be one more wait for memory.
 #[derive(Default)]
 pub struct Order {
     places: Vec<u32>, // the restored names' places, in order; empty if the order is that of the store
-    // While a changelog is restored, each name has a seat:
-    seats: Vec<u32>,   // the place of the name in each seat; GONE where the name has moved to a later one
-    seat_of: Vec<u32>, // the seat of the name at each place
+    // While a changelog is restored:
+    seat_of: Vec<u32>,       // the seat of the name at each place
+    seats: usize,            // the number of seats taken so far
     begins: Vec<(u32, u64)>, // for each record its first seat and its number
 }
 
@@ -39,39 +46,44 @@ impl Order {
             (0..names as u32).for_each(|place| self.seat(place));
         }
         if self.begins.last().is_some_and(|&(_, last)| last != record) {
-            if self.seats.len() > 2 * self.seat_of.len() + 1024 {
-                self.close_ranks();
+            if self.seats > 2 * self.seat_of.len() + 1024 {
+                for (seat, place) in self.close_ranks().into_iter().enumerate() {
+                    self.seat_of[place as usize] = seat as u32;
+                }
             }
-            self.begins.push((self.seats.len() as u32, record));
+            self.begins.push((self.seats as u32, record));
         }
     }
 
     /// Give a name the last seat.
     #[inline(always)]
     fn seat(&mut self, place: u32) {
-        let seat = u32::try_from(self.seats.len()).expect("ranks are closed before");
+        let seat = u32::try_from(self.seats).expect("ranks are closed before");
         match self.seat_of.get_mut(place as usize) {
             None => self.seat_of.push(seat),
-            Some(before) => self.seats[std::mem::replace(before, seat) as usize] = GONE,
+            Some(before) => *before = seat,
         }
-        self.seats.push(place);
+        self.seats += 1;
     }
 
-    /// Remove the seats that names have left.
-    fn close_ranks(&mut self) {
-        let mut begins = std::mem::take(&mut self.begins).into_iter().peekable();
-        let mut kept = Vec::with_capacity(self.seat_of.len());
-        for (seat, &place) in self.seats.iter().enumerate() {
-            while let Some((_, record)) = begins.next_if(|&(begin, _)| begin as usize <= seat) {
-                self.begins.push((kept.len() as u32, record));
-            }
-            if place != GONE {
-                self.seat_of[place as usize] = kept.len() as u32;
-                kept.push(place);
-            }
+    /// Remove the seats that names have left; returns the places of all names, in order.
+    fn close_ranks(&mut self) -> Vec<u32> {
+        let mut places = vec![GONE; self.seats];
+        for (place, &seat) in self.seat_of.iter().enumerate() {
+            places[seat as usize] = place as u32;
         }
-        self.begins.extend(begins.map(|(_, record)| (kept.len() as u32, record)));
-        self.seats = kept;
+        let (mut begins, mut seat, mut kept) = (self.begins.iter_mut().peekable(), 0, 0);
+        places.retain(|&place| {
+            while let Some((begin, _)) = begins.next_if(|&&mut (begin, _)| begin <= seat) {
+                *begin = kept;
+            }
+            seat += 1;
+            kept += u32::from(place != GONE);
+            place != GONE
+        });
+        begins.for_each(|(begin, _)| *begin = kept);
+        self.seats = places.len();
+        places
     }
 
     /// Complete the restoration of this many names; returns the records that contain them.
@@ -79,106 +91,22 @@ impl Order {
         if self.begins.is_empty() {
             return if names == 0 { vec![] } else { vec![(names, 0)] };
         }
-        self.close_ranks();
-        let Order { places, seats, begins, .. } = std::mem::take(self);
-        debug_assert!(places.is_empty() && seats.len() == names);
-        let ends = begins.iter().skip(1).map(|&(begin, _)| begin as usize).chain([seats.len()]);
+        let mut places = self.close_ranks();
+        let Order { begins, .. } = std::mem::take(self);
+        debug_assert!(places.len() == names);
+        let ends = begins.iter().skip(1).map(|&(begin, _)| begin as usize).chain([names]);
         let mut runs: Vec<Run> = vec![];
         for (&(begin, record), end) in begins.iter().zip(ends) {
             if end > begin as usize {
                 runs.push((end, record));
             }
         }
-        if seats.iter().enumerate().any(|(number, &place)| place as usize != number) {
-            self.places = seats;
+        if places.iter().enumerate().any(|(number, &place)| place as usize != number) {
+            places.shrink_to_fit();
+            self.places = places;
         }
         runs
     }
-}
-
-fn write_length(out: &mut Vec<u8>, mut size: usize) {
-    while size > 127 {
-        out.push((size & 127) as u8 | 128);
-        size >>= 7;
-    }
-    out.push(size as u8);
-}
-
-/// The length at this position, and the position after it.
-#[inline(always)]
-fn read_length(entries: &[u8], mut at: usize) -> Option<(usize, usize)> {
-    let (mut size, mut shift) = (0, 0);
-    while shift < 35 {
-        let byte = *entries.get(at)?;
-        at += 1;
-        size |= usize::from(byte & 127) << shift;
-        if byte < 128 {
-            return Some((size, at));
-        }
-        shift += 7;
-    }
-    None
-}
-
-const LOW_BITS: usize = 32; // bits of a number that are in its first part
-
-/// The most bytes that each of the two parts of a number can take, if its kind has `width` bytes.
-fn most_bytes(width: usize) -> (usize, usize) {
-    let low = (8 * width).min(LOW_BITS);
-    ((low + 1).div_ceil(7), (8 * width - low).div_ceil(7))
-}
-
-fn write_bits(out: &mut Vec<u8>, mut bits: u128) {
-    while bits > 127 {
-        out.push((bits & 127) as u8 | 128);
-        bits >>= 7;
-    }
-    out.push(bits as u8);
-}
-
-fn write_number(out: &mut Vec<u8>, number: u128) {
-    let (high, low) = (number >> LOW_BITS, u64::from(number as u32) << 1);
-    write_bits(out, u128::from(low | u64::from(high > 0)));
-    if high > 0 {
-        write_bits(out, high);
-    }
-}
-
-/// Bits in at most `most` bytes, which are 18 or fewer, and the position after them.
-#[inline(always)]
-fn read_bits(entries: &[u8], at: usize, most: usize) -> Option<(u128, usize)> {
-    let mut bits = 0;
-    for (count, &byte) in entries.get(at..)?.iter().take(most).enumerate() {
-        bits |= u128::from(byte & 127) << (7 * count);
-        if byte < 128 {
-            return Some((bits, at + count + 1));
-        }
-    }
-    None
-}
-
-/// The number at this position, and the position after it.
-#[inline(always)]
-fn read_number(entries: &[u8], at: usize, width: usize, most: (usize, usize)) -> Option<(u128, usize)> {
-    let (twice, mut at) = read_bits(entries, at, most.0)?;
-    let mut number = twice >> 1;
-    if number >> (8 * width).min(LOW_BITS) > 0 {
-        return None;
-    }
-    if twice & 1 == 1 {
-        let (high, end) = read_bits(entries, at, most.1)?; // `most.1` is 0 for kinds that have no high bits
-        if high >> (8 * width - LOW_BITS) > 0 {
-            return None;
-        }
-        (number, at) = (number | high << LOW_BITS, end);
-    }
-    Some((number, at))
-}
-
-/// The number at this position with all bytes of its kind, as in format 3, and the position after it.
-fn read_fixed(entries: &[u8], at: usize, width: usize) -> Option<(u128, usize)> {
-    let digits = entries.get(at..at + width)?;
-    Some((digits.iter().fold(0, |number, &byte| number << 8 | u128::from(byte)), at + width))
 }
 
 /// Write an entry; returns its cost, in which `of_number` is that of the number.
@@ -189,6 +117,31 @@ fn write_entry(out: &mut Vec<u8>, store: &Store, place: u32, of_number: usize) -
     let cost = out.len() - begin + of_number;
     write_number(out, store.number(place));
     cost
+}
+
+/// An entry that was read and is not restored yet.
+struct Waiting<'a> {
+    name: &'a [u8],
+    number: u128,
+    hash: Option<u64>,  // of the name; there is none where its place is sure
+    place: Option<u32>, // where the name probably is
+}
+
+/// Find the places that these names probably have. Each loop reads addresses that do not depend on one another, so the
+/// processor overlaps the cache misses.
+#[inline(always)]
+fn prefetch(store: &Store, entries: &mut [Waiting]) {
+    let mut seen = 0;
+    for hash in entries.iter().filter_map(|entry| entry.hash) {
+        seen ^= store.slot(hash);
+    }
+    for entry in entries {
+        if let Some(hash) = entry.hash {
+            entry.place = store.likely(hash);
+            seen ^= entry.place.map_or(0, |place| store.head(place));
+        }
+    }
+    black_box(seen); // else the compiler would leave the reads out
 }
 
 impl Stores {
@@ -252,19 +205,34 @@ impl Stores {
         let names = store.len();
         has_room(names, entries.len() / 2).then_some(())?; // an entry has two bytes at least: a length and a number
         store.order.begin(record, names);
-        let mut at = 0;
+        let (mut at, mut next, mut window) = (0, None, Vec::with_capacity(WINDOW));
         while at < entries.len() {
-            let (size, begin) = read_length(entries, at)?;
-            let name = entries.get(begin..begin + size)?;
-            let number;
-            (number, at) = match fixed {
-                false => read_number(entries, begin + size, width, most)?,
-                true => read_fixed(entries, begin + size, width)?,
-            };
-            let known = store.len();
-            let place = store.restore(name, number);
-            if in_order || store.len() > known {
-                store.order.seat(place);
+            while at < entries.len() && window.len() < WINDOW {
+                let (size, begin) = read_length(entries, at)?;
+                let name = entries.get(begin..begin + size)?;
+                let number;
+                (number, at) = match fixed {
+                    false => read_number(entries, begin + size, width, most)?,
+                    true => read_fixed(entries, begin + size, width)?,
+                };
+                // Names that were written in order follow one another in the store, too, and need no search.
+                let place = next.filter(|&place| store.has(place, name));
+                next = place.and_then(|place: u32| place.checked_add(1));
+                window.push(Waiting { name, number, hash: place.is_none().then(|| store.hash(name)), place });
+            }
+            prefetch(store, &mut window);
+            for Waiting { name, number, hash, place } in window.drain(..) {
+                let known = store.len();
+                let place = match (hash, place) {
+                    (None, Some(place)) => place,
+                    (_, Some(place)) if store.has(place, name) => place,
+                    (hash, _) => store.place_hashed(name, hash.unwrap_or_else(|| store.hash(name))),
+                };
+                store.restore_at(place, number);
+                if in_order || store.len() > known {
+                    store.order.seat(place);
+                }
+                next = place.checked_add(1).filter(|_| in_order);
             }
         }
         Some(())
@@ -298,44 +266,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_as_they_were_written() {
-        for width in 1..=16 {
-            let most = most_bytes(width);
-            for bits in 0..=8 * width as u32 {
-                let above = 1_u128.checked_shl(bits).unwrap_or(0).wrapping_sub(1); // the largest of so many bits
-                for number in [above, above >> 1, above & !1, above & 0x5555 << 24] {
-                    let mut out = vec![];
-                    write_number(&mut out, number);
-                    assert!(out.len() <= most.0 + most.1);
-                    assert_eq!(read_number(&out, 0, width, most), Some((number, out.len())));
-                    assert_eq!(read_number(&out[..out.len() - 1], 0, width, most), None);
-                }
-            }
-            let mut largest = vec![];
-            write_number(&mut largest, u128::MAX >> (128 - 8 * width));
-            assert_eq!(largest.len(), most.0 + most.1);
-        }
-    }
-
-    #[test]
-    fn a_number_that_is_too_large_is_refused() {
-        let refused = |entries: &[u8], width| read_number(entries, 0, width, most_bytes(width)).is_none();
-        assert!(refused(&[0x80, 0x04], 1)); // 256 in one byte
-        assert!(refused(&[0x01, 0x01], 4)); // what is above 32 bits, of a kind that has none
-        assert!(refused(&[0x80, 0x80, 0x80, 0x80, 0x20], 8)); // 33 bits in the first part
-        assert!(refused(&[0x01, 0x80, 0x80, 0x80, 0x80, 0x10], 8)); // 33 above them
-        assert!(!refused(&[0x01, 0xff, 0xff, 0xff, 0xff, 0x0f], 8));
-        assert!(refused(&[[1].as_slice(), &[0x80; 13], &[0x20]].concat(), 16)); // 97 above them
-    }
-
-    #[test]
     fn ranks_are_closed_over_and_over() {
         let mut one = stores();
         for record in 1..2000 {
             one.take(0, 0, record, &[[1, b'a' + (record % 7) as u8, 2]; 3].concat(), true, false).unwrap();
         }
         let order = &one.look(0, 0).unwrap().order;
-        assert!(order.seats.len() < 2000);
+        assert!(order.seats < 2000);
         assert_eq!(one.settle(0, 0), (1..=7).map(|end| (end, 1992 + end as u64)).collect::<Vec<_>>());
     }
 

@@ -17,6 +17,7 @@
 mod batches;
 mod clock;
 mod deltas;
+mod entries;
 mod groups;
 mod json;
 mod lane;

@@ -6,6 +6,7 @@ READER = "stream/kernel/test_reader.py::test_both_lanes_send_the_same"
 STORES = "stream/kernel/test_stores.py::"
 OVERFLOWS = STORES + "test_a_number_beyond_its_width_overflows_in_both"
 ORDER = STORES + "test_names_of_any_length_keep_numbers_and_order"
+LOGS = STORES + "test_a_log_is_restored_to_the_same_numbers_and_order"
 CUTS = "stream/kernel/test_queues.py::test_messages_are_cut_in_the_same_places"
 EVENTS = "stream/kernel/test_lines.py::test_events_and_their_digest_are_the_same"
 UNUSUAL = "stream/kernel/test_reader.py::test_both_lanes_send_the_same_of_every_unusual_record"
@@ -84,6 +85,14 @@ MUTANTS = (
            "the accounts of a period stay when it is over", ORDER),
     mutant("store/table", "numbers of others", "u64::from(last - number + 1)", "u64::from(number + 1)",
            "a user has the account of another after a restart", ORDER),
+    mutant("store/table", "the slot of before", "self.grow();\n            self.settle(slot);",
+           "self.grow();\n            self.set(free, slot);",
+           "a user whose account made a table grow begins anew", LOGS),
+    mutant("deltas", "whoever came next", "next.filter(|&place| store.has(place, name))",
+           "next.filter(|&place| store.len() > place as usize)",
+           "a user has the account of another after a restart", LOGS),
+    mutant("deltas", "seats that nobody has", "kept += u32::from(place != GONE);", "kept += 1;",
+           "a record counts as needed for names that another one has, and that one is deleted", LOGS),
     mutant("batches", "times of others", "header.first_timestamp.checked_add(later)?",
            "header.first_timestamp.checked_sub(later)?", "a record has another time", BATCHES),
     mutant("batches", "any checksum", "crc32c::crc32c(checked) == u32::from_be_bytes(checksum)",

@@ -11,6 +11,8 @@ mod batches;
 mod clock;
 #[path = "../../src/deltas.rs"]
 mod deltas;
+#[path = "../../src/entries.rs"]
+mod entries;
 #[path = "../../src/groups.rs"]
 mod groups;
 #[path = "../../src/json.rs"]

@@ -112,9 +112,11 @@ impl Stores {
         in_python(py, self.0.pack(kind, period, first, most, full))
     }
 
-    /// Restore entries of a record.
+    /// Restore entries of a record, without Python's lock: there may be many.
+    #[allow(clippy::too_many_arguments)]
     fn take(
         &mut self,
+        py: Python<'_>,
         kind: usize,
         period: i64,
         record: u64,
@@ -122,7 +124,7 @@ impl Stores {
         in_order: bool,
         fixed: bool,
     ) -> PyResult<()> {
-        let taken = self.0.take(kind, period, record, entries, in_order, fixed);
+        let taken = py.detach(|| self.0.take(kind, period, record, entries, in_order, fixed));
         taken.ok_or_else(|| PyValueError::new_err("entries are cut off, or have a number that is too large"))
     }
 

@@ -61,12 +61,7 @@ impl Store {
 
     #[inline(always)]
     pub fn find(&self, name: &[u8]) -> Option<u32> {
-        self.find_hashed(name, self.hash(name))
-    }
-
-    #[inline(always)]
-    fn find_hashed(&self, name: &[u8], hash: u64) -> Option<u32> {
-        self.table.find(hash, |index| self.records.name(index) == name)
+        self.table.find(self.hash(name), |index| self.records.name(index) == name)
     }
 
     #[inline(always)]
@@ -80,22 +75,48 @@ impl Store {
         self.table.first(hash)
     }
 
-    /// The head of the record that a search for this hash almost certainly finds, 0 if there is none. Reading it fetches
-    /// the record into the caches.
+    /// The place that a name with this hash almost certainly has, if it has one.
+    #[inline(always)]
+    pub fn likely(&self, hash: u64) -> Option<u32> {
+        self.table.find(hash, |_| true)
+    }
+
+    /// The first byte of the record at a place. Reading it fetches the record into the caches.
+    #[inline(always)]
+    pub fn head(&self, index: u32) -> u64 {
+        u64::from(self.records.head(index))
+    }
+
+    /// The head of the record that a search for this hash almost certainly finds, 0 if there is none.
     #[inline(always)]
     pub fn glance(&self, hash: u64) -> u64 {
-        self.table.find(hash, |_| true).map_or(0, |index| u64::from(self.records.head(index)))
+        self.likely(hash).map_or(0, |index| self.head(index))
+    }
+
+    /// Whether this name is at a place.
+    #[inline(always)]
+    pub fn has(&self, index: u32, name: &[u8]) -> bool {
+        (index as usize) < self.len() && self.name(index) == name
     }
 
     /// The place of a name, which is added if it is new.
     #[inline(always)]
     pub fn place(&mut self, name: &[u8]) -> u32 {
-        let hash = self.hash(name);
-        self.find_hashed(name, hash).unwrap_or_else(|| {
-            let index = self.records.push(name);
-            self.table.insert(hash, index);
-            index
-        })
+        self.place_hashed(name, self.hash(name))
+    }
+
+    /// The same of a name whose hash is known.
+    #[inline(always)]
+    pub fn place_hashed(&mut self, name: &[u8], hash: u64) -> u32 {
+        let Store { table, records, .. } = self;
+        match table.seek(hash, |index| records.name(index) == name) {
+            Ok(index) => index,
+            Err(free) => {
+                let index = records.push(name);
+                table.insert(free, hash, index);
+                index
+            }
+        }
     }
 
     /// Set the number at a place; the next transaction writes it.
@@ -107,11 +128,16 @@ impl Store {
         }
     }
 
-    /// Set the number of a name to what the changelog has, which need not be written; returns the name's place.
-    pub fn restore(&mut self, name: &[u8], number: u128) -> u32 {
+    /// Set the number of a name to what the changelog has, which need not be written.
+    pub fn restore(&mut self, name: &[u8], number: u128) {
         let index = self.place(name);
+        self.restore_at(index, number);
+    }
+
+    /// The same of a name whose place is known.
+    #[inline(always)]
+    pub fn restore_at(&mut self, index: u32, number: u128) {
         self.overflowed |= !self.records.set(index, number);
-        index
     }
 
     /// Reverse the order of the names.

@@ -54,33 +54,43 @@ impl Table {
 
     /// The number that was added under this hash and for which `is_meant` holds.
     #[inline(always)]
-    pub fn find(&self, hash: u64, mut is_meant: impl FnMut(u32) -> bool) -> Option<u32> {
-        if self.size == 0 {
-            return None;
-        }
+    pub fn find(&self, hash: u64, is_meant: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.seek(hash, is_meant).ok()
+    }
+
+    /// The same, or where it would be: a slot that is free, unless there is no slot at all.
+    #[inline(always)]
+    pub fn seek(&self, hash: u64, mut is_meant: impl FnMut(u32) -> bool) -> Result<u32, usize> {
         let mut at = self.home(hash);
+        if self.size == 0 {
+            return Err(at);
+        }
         loop {
             let slot = self.slot(at);
             if slot == 0 {
-                return None;
+                return Err(at);
             }
             if slot >> 32 == hash >> 32 {
                 let number = slot as u32 - 1;
                 if is_meant(number) {
-                    return Some(number);
+                    return Ok(number);
                 }
             }
             at = self.next(at);
         }
     }
 
-    /// Add a number, which must be smaller than 2**32 - 1, under a hash.
-    pub fn insert(&mut self, hash: u64, number: u32) {
-        if (self.used + 1) * 5 > self.size * 4 {
-            self.grow();
-        }
+    /// Add a number, smaller than 2**32 - 1, under a hash, at the free slot that `seek` found for it.
+    #[inline(always)]
+    pub fn insert(&mut self, free: usize, hash: u64, number: u32) {
+        let slot = hash >> 32 << 32 | u64::from(number + 1);
         self.used += 1;
-        self.settle(hash >> 32 << 32 | u64::from(number + 1));
+        if self.used * 5 > self.size * 4 {
+            self.grow();
+            self.settle(slot);
+        } else {
+            self.set(free, slot);
+        }
     }
 
     fn settle(&mut self, slot: u64) {
@@ -91,6 +101,7 @@ impl Table {
         self.set(at, slot);
     }
 
+    #[cold]
     fn grow(&mut self) {
         let size = (self.size + self.size / 3).max(LEAST);
         let old = std::mem::replace(&mut self.slots, Memory::zeroed(size * SLOT));
@@ -123,8 +134,8 @@ mod tests {
         let hashes: Vec<u64> = (0..20_000_u64).map(|n| (n % 7_001).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
         let mut table = Table::default();
         for (number, &hash) in hashes.iter().enumerate() {
-            assert_eq!(table.find(hash, |found| found == number as u32), None);
-            table.insert(hash, number as u32);
+            let free = table.seek(hash, |found| found == number as u32).unwrap_err();
+            table.insert(free, hash, number as u32);
         }
         for (number, &hash) in hashes.iter().enumerate() {
             assert_eq!(table.find(hash, |found| found == number as u32), Some(number as u32));
@@ -139,7 +150,8 @@ mod tests {
     fn a_table_has_an_end_that_is_followed_by_its_beginning() {
         let mut table = Table::default();
         for number in 0..12 {
-            table.insert(u64::MAX, number);
+            let free = table.seek(u64::MAX, |_| false).unwrap_err();
+            table.insert(free, u64::MAX, number);
         }
         assert_eq!(table.find(u64::MAX, |found| found == 11), Some(11));
         assert_eq!(table.find(0, |_| true), None);

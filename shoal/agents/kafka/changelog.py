@@ -20,6 +20,9 @@ from shoal.models.errors import FailStop
 from shoal.stream.machine import Record
 
 STABLE_LIMIT = 10.0  # seconds for a fenced transaction's markers to show; they are there at once as a rule
+# Bytes of a partition in one fetch. What is fetched stands in memory some four times, as bytes of the socket, of an
+# answer, of partitions and of records; two partitions at once keep two processors busy.
+FETCH_BYTES = 2 << 20
 Take = Callable[[bytes | None, bytes | None, int], None]
 FIRST_LOOK_BACK = 2  # a commit marker follows the last record of a transaction
 
@@ -39,8 +42,8 @@ class Reader:
             isolation_level=isolation,
             enable_auto_commit=False,
             auto_offset_reset="none",
-            max_partition_fetch_bytes=4 << 20,
-            fetch_max_bytes=32 << 20,
+            max_partition_fetch_bytes=FETCH_BYTES,
+            fetch_max_bytes=2 * FETCH_BYTES,
             fetch_max_wait_ms=50,
             **fast_records.consumer_arguments(),
         )
@@ -83,7 +86,11 @@ class Reader:
         return [tp for tp, (_, end) in bounds.items() if stable[tp] != end]
 
     async def load(self, bounds: dict[TopicPartition, tuple[int, int]], take: Mapping[TopicPartition, Take]) -> None:
-        """Give each partition's records to its function: key, value and offset."""
+        """Give each partition's records to its function: key, value and offset.
+
+        Functions run in threads: those of several partitions beside one another, and beside the next fetch, as far as
+        they leave Python's lock to others. One partition's function is never called twice at a time.
+        """
         todo = {tp for tp, (first, end) in bounds.items() if first < end}
         if not todo:
             return
@@ -95,8 +102,7 @@ class Reader:
                 fetched: dict[TopicPartition, list[Any]] = await self._committed.getmany(*todo, timeout_ms=200)
             except OffsetOutOfRangeError as error:  # an owner before had the beginning deleted: look again
                 raise TimeoutError("a changelog lost its beginning while it was read") from error
-            for tp, records in fetched.items():
-                _give(take[tp], records, bounds[tp][1])
+            await give_all((take[tp], records, bounds[tp][1]) for tp, records in fetched.items())
             for tp in list(todo):
                 if await self._committed.position(tp) >= bounds[tp][1]:  # the position passes markers and holes too
                     todo.discard(tp)
@@ -141,6 +147,17 @@ def _give(take: Take, records: list[Any], end: int) -> None:
         if record.offset >= end:
             return
         take(record.key, record.value, record.offset)
+
+
+async def give_all(given: Iterable[tuple[Take, list[Any], int]]) -> None:
+    """Give records up to an end to each function, in a thread of its own.
+
+    If one of them fails, its exception comes when the last one has ended: none goes on behind it.
+    """
+    calls = (asyncio.to_thread(_give, *one) for one in given)
+    for error in await asyncio.gather(*calls, return_exceptions=True):
+        if error is not None:
+            raise error
 
 
 async def group_offsets(settings: KafkaSettings, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:

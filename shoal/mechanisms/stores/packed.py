@@ -211,14 +211,32 @@ def unpack_numbers(entries: bytes, width: int, *, fixed: bool = False) -> Iterat
     Raises:
         ValueError: the entries are cut off, or a number is too large.
     """
+    return _unpack_fixed(entries, width) if fixed else _unpack_numbers(entries, width)
+
+
+def _unpack_numbers(entries: bytes, width: int) -> Iterator[tuple[bytes, int]]:
+    at, end, bits, most_high = 0, len(entries), 8 * width, most_bytes(width)[1]
+    while at < end:
+        size, at = (entries[at], at + 1) if entries[at] < 128 else read_length(entries, at)
+        name, at = entries[at : at + size], at + size
+        if at >= end or (twice := entries[at]) > 127:
+            number, at = read_number(entries, at, width)
+        elif twice & 1:  # as `read_number` does it, without a call: counts are small, and there are many
+            high, at = read_length(entries, at + 1, most_high)
+            number = high << LOW_BITS | twice >> 1
+            if number >> bits:
+                raise ValueError("entries have a number that is too large")
+        else:
+            number, at = twice >> 1, at + 1
+        yield name, number
+
+
+def _unpack_fixed(entries: bytes, width: int) -> Iterator[tuple[bytes, int]]:
     at, end = 0, len(entries)
     while at < end:
         size, at = read_length(entries, at)
         name, at = entries[at : at + size], at + size
-        if not fixed:
-            number, at = read_number(entries, at, width)
-        elif at + width > end:
+        if at + width > end:
             raise ValueError("entries are cut off")
-        else:
-            number, at = int.from_bytes(entries[at : at + width], "big"), at + width
-        yield name, number
+        yield name, int.from_bytes(entries[at : at + width], "big")
+        at += width

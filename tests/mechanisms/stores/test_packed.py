@@ -81,6 +81,37 @@ def test_a_first_part_has_no_more_than_its_bits() -> None:
         read_number(b"\x80\x80\x80\x80\x20", 0, 8)
 
 
+def one_by_one(entries: bytes, width: int) -> list[tuple[bytes, int]] | str:
+    """What entries say, or why they are none, by the functions for one length and one number."""
+    found, at = [], 0
+    try:
+        while at < len(entries):
+            size, at = read_length(entries, at)
+            name, at = entries[at : at + size], at + size
+            number, at = read_number(entries, at, width)
+            found.append((name, number))
+    except ValueError as error:
+        return str(error)
+    return found
+
+
+@examples(300)
+@given(st.lists(st.sampled_from([0, 1, 2, 3, 5, 126, 127, 128, 129, 255]), max_size=24), widths)
+def test_many_numbers_are_read_or_refused_as_each_is(raw: list[int], width: int) -> None:
+    entries, found = bytes(raw), one_by_one(bytes(raw), width)
+    if isinstance(found, str):
+        with pytest.raises(ValueError, match=found):
+            list(unpack_numbers(entries, width))
+    else:
+        assert list(unpack_numbers(entries, width)) == found
+
+
+def test_of_many_numbers_one_that_is_too_large_is_refused() -> None:
+    assert list(unpack_numbers(b"\x01a\x03\xff\x01", 5)) == [(b"a", (255 << 32) + 1)]
+    with pytest.raises(ValueError, match="too large"):
+        list(unpack_numbers(b"\x01a\x03\x80\x02", 5))
+
+
 def test_entries_that_are_cut_off_are_refused() -> None:
     for entries, is_fixed in ((b"\x03ann\x81\x01\x81\x01", False), (b"\x03ann" + bytes(8), True)):
         assert len(list(unpack_numbers(entries, 8, fixed=is_fixed))) == 1

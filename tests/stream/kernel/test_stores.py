@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.accounts import Periods, RecordKind
+from shoal.mechanisms.stores.packed import length, pack_numbers
 from shoal.stream.kernel.stores import KernelPeriods
 from tests.stream.kernel.lanes import KERNEL
 from tests.support.effort import examples
@@ -84,3 +85,33 @@ def test_names_of_any_length_keep_numbers_and_order(
                 if first >= 0:
                     packed = [periods.pack(kind, period, first, 9, 1 + 10 * most) for periods in (kernel, twin)]
                     assert packed[0] == packed[1]
+
+
+stretches = st.lists(st.tuples(st.integers(0, 90), st.integers(1, 50), st.integers(0, 2**16 - 1)), max_size=4)
+sections = st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans(), stretches), max_size=12)
+
+
+@examples(200)
+@given(sections)
+def test_a_log_is_restored_to_the_same_numbers_and_order(told: list[Any]) -> None:
+    """Names that follow one another as they came, and such as do not; more of them than are read at a time."""
+    lanes_of_log, record = lanes(None), 1
+    for is_next_record, in_order, fixed, runs in told:
+        record += is_next_record
+        held = [(b"%d" % n, (n * number) % 2**16) for first, count, number in runs for n in range(first, first + count)]
+        for periods in lanes_of_log:
+            periods.begin(record)
+            periods.take(1, 0, entries_of(held, fixed=fixed), in_order=in_order, fixed=fixed)
+    found = []
+    for periods in lanes_of_log:
+        ends = periods.runs(1, 0)
+        size = periods.size(1, 0)
+        found.append((ends, size, periods.pack(1, 0, 0, size, 10**6) if size else [], changes(periods)))
+    assert found[0] == found[1]
+
+
+def entries_of(held: list[tuple[bytes, int]], *, fixed: bool) -> bytes:
+    """Entries of a record, in which a name may be more than once."""
+    if not fixed:
+        return b"".join(packed.entries for packed in pack_numbers(0, held, KINDS[1].width))
+    return b"".join(length(len(name)) + name + number.to_bytes(KINDS[1].width, "big") for name, number in held)
