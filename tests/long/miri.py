@@ -19,7 +19,7 @@ import typer
 KERNEL = Path(__file__).parents[2] / "kernel"
 MIRI = ("cargo", "+nightly", "miri")
 INSTALL = "`rustup toolchain install nightly --component miri,rust-src` brings it"
-# The tests read seeds from files. Two warnings that are none: of numbers made of addresses, which tell nothing here.
+# The tests read seeds from files; and a number that is made of an address, as crates of tests do, is no finding.
 FLAGS = "-Zmiri-disable-isolation -Zmiri-permissive-provenance"
 
 
