@@ -8,8 +8,8 @@ their SQL log; others send nothing on. The clock of a run begins with the first 
 committed. A round runs everybody once, and the raw loop at both ends.
 
 Other systems are installed into `.bench` the first time, from lock files; one that cannot be installed is said to be
-missing. Further parts measure what grows with users, latency, several workers, file runs and noise. A run of whole
-parts keeps the figures of each, in benchmarks/results/speed.json, and writes the tables and the picture of the
+missing. Further parts measure what grows with users, latency, several workers, file runs, replays and noise. A run of
+whole parts keeps the figures of each, in benchmarks/results/speed.json, and writes the tables and the picture of the
 documents; one with --quick or of some subjects only prints.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 
 from benchmarks import figures
-from benchmarks.speed import files, growth, latency, noise, page, subjects, throughput, workers
+from benchmarks.speed import files, growth, latency, noise, page, replay, subjects, throughput, workers
 from benchmarks.speed.context import Context
 from shoal.agents.broker.process import Broker
 from shoal.agents.process_settings import ending_in_order
@@ -33,6 +33,7 @@ PARTS: dict[str, ModuleType] = {
     "latency": latency,
     "workers": workers,
     "files": files,
+    "replay": replay,
     "noise": noise,
 }
 SUBJECTS = (subjects.KERNEL_LANE, subjects.TWIN_LANE, subjects.PEER, *(peer.key for peer in subjects.PEERS))
@@ -47,7 +48,7 @@ def main() -> None:
         help=f"parts: {', '.join(PARTS)}; or subjects: {', '.join(SUBJECTS)}",
     )  # fmt: skip
     parser.add_argument("--rounds", type=int, help="3 unless told")
-    parser.add_argument("--events", type=int, help="in the topic of the throughput, 4,000,000 unless told")
+    parser.add_argument("--events", type=int, help="of throughput, 4,000,000 unless told, and replays, 2,000,000")
     parser.add_argument("--users", type=int, help="at most, in growth; 10,000,000 unless told")
     options = parser.parse_args()
     some = tuple(name for name in options.only if name in SUBJECTS)

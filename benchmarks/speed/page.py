@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks import figures
-from benchmarks.speed import files, growth, latency, noise, summary, workers
+from benchmarks.speed import files, growth, latency, noise, replay, summary, workers
 from benchmarks.speed.subjects import RAW, STREAMS
 from benchmarks.speed.summary import cell
 
@@ -104,11 +104,14 @@ TABLES = {
     "latency": ("Latency", latency.tables),
     "workers": ("Workers", workers.tables),
     "files": ("Files", files.tables),
+    "replay": ("Replays", replay.tables),
     "noise": ("Noise", noise.tables),
 }
 
 
-PARTS = {"growth": growth, "latency": latency, "workers": workers, "files": files}  # that the guide has a line of
+PARTS = {  # that the guide has a line of
+    "growth": growth, "latency": latency, "workers": workers, "files": files, "replay": replay,
+}  # fmt: skip
 
 
 def tables(kept: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from benchmarks.speed import (
     latency,
     page,
     picture,
+    replay,
     subjects,
     summary,
     throughput,
@@ -246,6 +247,18 @@ def test_file_runs_are_told_by_lane_and_algorithm() -> None:
     data = {"sizes": [200_000, 2_000_000], "users": 10, "found": {"twin, `full`": [run, run | {"by_wall": 7000.0}]}}
     assert "| twin, `full` | 6.00 (5.00–7.00) | 6.00 | 2.50 | 100 | 120 |" in files.tables(data)
     assert files.short(data) == ["`shoal run`, k events/s: twin, `full` 6.00 (5.00–7.00)."]
+
+
+def test_replays_are_told_without_their_start_and_the_start_beside_them() -> None:
+    start = {"seconds": 2.0, "cpu": 1.0, "peak_mb": 80.0}
+    runs = [replay.without(start, {"seconds": 4.0, "cpu": cpu, "peak_mb": 100.0}, 8000) for cpu in (2.0, 3.0)]
+    data = {
+        "events": 8000, "users": 10, "partitions": 4, "starts": {"events, twin": [start]},
+        "found": {"events, twin, `full`": runs},
+    }  # fmt: skip
+    assert "| events, twin: start alone | – | – | 2.00 | 1.00 | 80.0 |" in replay.tables(data)
+    assert "| events, twin, `full` | 4.00 | 6.00 (4.00–8.00) | 4.00 | 2.50 (2.00–3.00) | 100 |" in replay.tables(data)
+    assert replay.short(data) == ["`shoal audit replay` from events, twin, k events/CPU-s: `full` 6.00 (4.00–8.00)."]
 
 
 def test_users_without_a_skew_all_come_once_and_then_at_random() -> None:
