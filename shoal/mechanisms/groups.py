@@ -113,6 +113,15 @@ class NothingKept:
         """Do nothing: nothing is kept."""
 
 
+def add_all(releaser: Releaser, contributions: Iterable[Contribution]) -> list[Activation]:
+    """Give a releaser what came in a tick, in canonical order, at once if it can; return the levels it activated."""
+    at_once: Callable[[Iterable[Contribution]], list[Activation]] | None = getattr(releaser, "add_all", None)
+    if at_once is not None:
+        return at_once(contributions)
+    add = releaser.add
+    return [activation for contribution in contributions for activation in add(contribution)]
+
+
 class EachAlone(NoneHidden):
     """Groups that are each computed alone."""
 
@@ -139,9 +148,7 @@ class EachAlone(NoneHidden):
 
     def _close(self, group: str, contributions: Iterable[Contribution]) -> Closed:
         releaser = self.releaser(group)
-        add = releaser.add
-        activations = [activation for contribution in contributions for activation in add(contribution)]
-        activations += releaser.close()
+        activations = [*add_all(releaser, contributions), *releaser.close()]
         self._changed[group] = None
         return Closed(group, releaser.estimate(), activations)
 

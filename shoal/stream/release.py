@@ -275,8 +275,10 @@ class ReleasePartition:
                     if closed is not None:
                         self._complete(key, closed, row[0])
             return
-        for tick, found in groupby(rows, lambda row: row[0] // every):
-            run = list(found)
+        first = 0
+        for tick, same in groupby([row[0] // every for row in rows]):
+            run = rows[first : first + len(list(same))]
+            first += len(run)
             opened = self._open_tick(metric, tick, (row[4] for row in run))
             if opened is not None:
                 self._waiting.add(metric.label, key, opened, run)

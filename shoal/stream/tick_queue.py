@@ -8,7 +8,7 @@ between.
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -22,8 +22,9 @@ from shoal.stream.contributions import add_samples, most_cells
 
 # A contribution from its six fields, in a third of the time.
 new_contribution: Callable[[Iterable[Any]], Contribution] = partial(tuple.__new__, Contribution)
+NEW: Callable[[type[Contribution], Iterable[Any]], Contribution] = tuple.__new__  # the same, for many
 CANONICAL = itemgetter(0, 1, 2, 3)  # all but samples and total: they are unique, so that no value decides the order
-CELL = itemgetter(0)
+TIME = CELL = itemgetter(0)
 Of = TypeVar("Of")
 CHUNK_BITS = 6  # a chunk, one record of the changelog, has 2**6 cells, so that few samples do not write a whole tick
 
@@ -143,8 +144,11 @@ class Pile:
 
     def contributions(self, start: int) -> list[Contribution]:
         """All contributions in canonical order; merged ones have no pseudonym, and come first."""
-        rows = self.rows if len(self.rows) < 2 else sorted(self.rows, key=CANONICAL)
-        waiting = [new_contribution(row) for row in rows]
+        rows = self.rows
+        if len(rows) > 1:  # rarely do two have the same time: then it alone decides the order, in half the time
+            alone = len(set(map(TIME, rows))) == len(rows)
+            rows = sorted(rows, key=TIME if alone else CANONICAL)
+        waiting = list(map(NEW, repeat(Contribution), rows))
         return self.cells.contributions(start) + waiting if self.cells else waiting
 
 

@@ -196,20 +196,28 @@ class FullReleaser:
         self._changes = blocks.Changes()
 
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
-        """Push the block if its level is active; keep it while a prior may still need it."""
-        level = contribution.level
-        active = self._active
-        if level < active:
-            low, high = self._clips[level]
-            total = contribution.total
-            self._counts[level] += 1
-            self._sums[level] += low if total < low else high if total > high else total
+        return tuple(self.add_all((contribution,)))
+
+    def add_all(self, contributions: Iterable[Contribution]) -> list[Activation]:
+        """Push the blocks of active levels; keep each while a prior may still need it. They come by the million."""
+        activations: list[Activation] = []
+        active, clips, counts, sums = self._active, self._clips, self._counts, self._sums
         needed = self._mean.needed
-        if active == len(needed):
-            return ()
-        self._keep(contribution)
-        self._changes.written.append(contribution)
-        return () if self._ready < needed[self._next] else tuple(self._activate_all())
+        for contribution in contributions:
+            level = contribution[3]
+            if level < active:
+                low, high = clips[level]
+                total = contribution[5]
+                counts[level] += 1
+                sums[level] += low if total < low else high if total > high else total
+            if active == len(needed):
+                continue
+            self._keep(contribution)
+            self._changes.written.append(contribution)
+            if self._ready >= needed[self._next]:
+                activations += self._activate_all()
+                active, clips, counts, sums = self._active, self._clips, self._counts, self._sums
+        return activations
 
     def _keep(self, contribution: Contribution) -> None:
         effective, pseudonym, _, level, _, total = contribution

@@ -1,147 +1,23 @@
 """Holds the contributions topic against the events: the same rows, however they were cut into messages.
 
 In come two sets of messages, those that the events yield and those of the topic; out come findings. What is kept of
-either is a fingerprint per source partition, contributions partition and group, not the rows:
+either is a fingerprint per source partition, contributions partition and group, not the rows (`fingerprints.py`). And
+of the topic's clocks:
 
-    blocks    digest of the rows, in order; where a message ends does not matter
-    partials  sum over cells of samples * a(tick, cell) + total * b(tick, cell) mod 2**127 - 1, with a and b drawn for
-              this audit (of several coordinates, each has a b of its own): how a tick's samples are split into partials
-              does not matter, and any other sums give another fingerprint but for a chance of 2**-127
-    samples   of slots: sum over samples of a(slot, cell, user, place among that user's in the cell) * (value + 1), of
-              several coordinates with an a for each; of each slot that is over. How they were cut into pieces does not
-              matter, but each piece has the number that follows, by which release puts them in order
     clocks    never go back, have entered the step that the last event entered, and nothing comes for a tick or slot
               that they have said is over: release would leave it out, or count it in another one
 """
 
-import secrets
-from collections.abc import Iterable, Mapping
-from hashlib import blake2b
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
-import orjson
-
+from shoal.agents.audit.replay.fingerprints import Blocks, Partials, Samples, end_of
 from shoal.agents.audit.replay.matching import Findings
-from shoal.models.records import Message, Partial, Row
+from shoal.models.records import Message
 from shoal.stream.topic import Clock, TopicPlan
 
-PRIME = 2**127 - 1
-_SALT = secrets.token_bytes(32)  # not noise: coefficients that whoever wrote the topic could not know
-
-
-class Blocks:
-    """A fingerprint of rows whose order counts."""
-
-    __slots__ = ("_digest", "samples")
-
-    def __init__(self) -> None:
-        self.samples = 0
-        self._digest = blake2b(digest_size=32)
-
-    def add(self, rows: Iterable[Row]) -> None:
-        rows = list(rows)  # of one group, all of one message
-        if not rows:
-            return
-        self.samples += sum(row[4] for row in rows)
-        self._digest.update(orjson.dumps(rows)[1:-1] + b",")
-
-    @property
-    def print(self) -> bytes:
-        return self._digest.digest()
-
-
-class Partials:
-    """A fingerprint of partials, whose sums per tick and cell count.
-
-    >>> split, whole = Partials(), Partials()
-    >>> split.add([(60, [0, 2, 30]), (0, [0, 1, 5, 7, 1, 2]), (60, [0, 1, 12])])
-    >>> whole.add([(0, [7, 1, 2, 0, 1, 5]), (60, [0, 3, 42])])
-    >>> split.print == whole.print, split.samples
-    (True, 5)
-    """
-
-    __slots__ = ("_sum", "samples")
-
-    def __init__(self) -> None:
-        self.samples = 0
-        self._sum = 0
-
-    def add(self, partials: Iterable[Partial]) -> None:
-        for start, flat in partials:
-            numbers = iter(flat)
-            for cell, samples, total in zip(numbers, numbers, numbers, strict=True):
-                self.samples += samples
-                for lane, number in enumerate([samples, *total] if isinstance(total, list) else [samples, total]):
-                    self._sum = (self._sum + _coefficient(start, cell, lane) * number) % PRIME
-
-    @property
-    def print(self) -> bytes:
-        return self._sum.to_bytes(16, "big")
-
-
-class Samples:
-    """A fingerprint of samples of slots; a user's order within a cell counts.
-
-    >>> split, whole = Samples(), Samples()
-    >>> split.add([(0, "u", 1, 0, 2, {"a": [5], "b": [7]}), (0, "u", 3, 0, 1, {"a": [6]})])
-    >>> whole.add([(0, "u", 1, 0, 3, {"b": [7], "a": [5, 6]})])
-    >>> split.over(60, 60) == whole.over(60, 60), split.over(60, 59), split.samples
-    (True, {}, 3)
-    """
-
-    __slots__ = ("_numbers", "_open", "_positions", "_sums", "samples")
-
-    def __init__(self) -> None:
-        self.samples = 0
-        self._numbers: dict[tuple[int, str], int] = {}  # of a user's last sample in the slot
-        self._open: int | None = None  # the slot that was open when something was forgotten last
-        self._sums: dict[int, int] = {}  # by slot's start
-        self._positions: dict[tuple[int, str, str], int] = {}
-
-    def add(self, rows: Iterable[Row]) -> None:
-        for start, user, number, level, count, cells in rows:
-            self.samples += count
-            last = self._numbers.get((start, user), 0)
-            if (number, level, count) != (last + 1, 0, sum(map(len, cells.values()))):  # bound sends no such row
-                self._sums[start] = (self._sums.get(start, 0) + _coefficient(start, user, number)) % PRIME
-            self._numbers[start, user] = last + count
-            for cell, values in cells.items():
-                first = self._positions.get((start, user, cell), 0)
-                self._positions[start, user, cell] = first + len(values)
-                for position, value in enumerate(values, first):
-                    more = _sample_print(value, start, cell, user, position)
-                    self._sums[start] = (self._sums.get(start, 0) + more) % PRIME
-
-    def forget(self, length: int, promise: int) -> None:
-        """Forget slots that were over by the promise: nothing more comes for them."""
-        if promise // length == self._open:
-            return
-        self._open = promise // length
-        self._positions = {
-            name: position for name, position in self._positions.items() if _end(name[0], length) > promise
-        }
-        self._numbers = {name: number for name, number in self._numbers.items() if _end(name[0], length) > promise}
-
-    def over(self, length: int, promise: int) -> dict[int, int]:
-        """Fingerprints of the slots that were over by the promise."""
-        return {start: sum_ for start, sum_ in self._sums.items() if _end(start, length) <= promise}
-
-
-def _sample_print(value: Any, *name: int | str) -> int:
-    """The part of a sample in a slot's fingerprint; one of several coordinates is a list."""
-    if isinstance(value, list):
-        return sum(_sample_print(number, *name, axis) for axis, number in enumerate(value))
-    return _coefficient(*name) * (int(value) + 1)
-
-
-def _end(time: int, length: int) -> int:
-    """The end of the slot that a time is in; a slot's stated start may be forged."""
-    return (time // length + 1) * length
-
-
-def _coefficient(*name: int | str) -> int:
-    drawn = blake2b(orjson.dumps(name), key=_SALT, digest_size=16)
-    return int.from_bytes(drawn.digest(), "big")
+TIME = itemgetter(0)  # of a row or partial
 
 
 class GroupSent:
@@ -172,35 +48,56 @@ class SentRows:
         self._retired = plan.retired
         self._slots = slots_of(plan)
         self._ticks = ticks_of(plan)
+        # Of metrics with slots, by label: the slot that is open, the groups, and those that no clock was told since.
+        self._open: dict[str, int] = {}
+        self._slotted: dict[str, list[GroupSent]] = {}
+        self._new: dict[str, list[GroupSent]] = {}
 
     def add(self, message: Message) -> None:
         """Take in the next message; what it says of retired metrics is left out."""
         self.messages += 1
-        for key in dict.fromkeys((*message.contributions, *message.partials)):
-            label = key.partition("|")[0]
-            if label not in self._retired:
-                group = self.groups.setdefault(key, GroupSent())
-                rows, partials = message.contributions.get(key, ()), message.partials.get(key, ())
-                times: list[Any] = [row[0] for row in (*rows, *partials)]
-                self.came_late |= bool(times) and self._is_over(label, min(times))
-                (group.slots if label in self._slots else group.blocks).add(rows)
+        for key, rows in message.contributions.items():
+            if (group := self._group(key)) is not None:
+                self._note_times(key, rows)
+                (group.slots if label_of(key) in self._slots else group.blocks).add(rows)
+        for key, partials in message.partials.items():
+            if (group := self._group(key)) is not None:
+                self._note_times(key, partials)
                 group.partials.add(partials)
         for clock, watermark in (message.watermarks or {}).items():
-            before = self.watermarks.get(clock)
-            self.went_back |= before is not None and (watermark is None or watermark < before)
-            self.watermarks[clock] = watermark
-            for key, group in self.groups.items() if self._slots else ():
-                length, own_clock = self._slots.get(key.partition("|")[0], (0, ""))
-                if own_clock == clock and watermark is not None:
-                    group.slots.forget(length, watermark)
+            self._hear(clock, watermark)
 
-    def _is_over(self, label: str, time: int) -> bool:
-        """Whether the tick of a time was said to be over."""
-        every, clock = self._ticks.get(label, (None, ""))
+    def _group(self, key: str) -> GroupSent | None:
+        """The fingerprints of a group; None for a retired metric."""
+        group = self.groups.get(key)
+        if group is None and (label := label_of(key)) not in self._retired:
+            group = self.groups[key] = GroupSent()
+            if label in self._slots:
+                self._new.setdefault(label, []).append(group)
+        return group
+
+    def _note_times(self, key: str, found: Sequence[Any]) -> None:
+        """Note whether rows or partials came for a tick that was said to be over."""
+        every, clock = self._ticks.get(label_of(key), (None, ""))
         promise = self.watermarks.get(clock)
-        if every is None or promise is None:
-            return False
-        return _end(time, every) <= promise
+        if found and every is not None and promise is not None:
+            self.came_late |= end_of(min(map(TIME, found)), every) <= promise
+
+    def _hear(self, clock: str, watermark: int | None) -> None:
+        before = self.watermarks.get(clock)
+        self.went_back |= before is not None and (watermark is None or watermark < before)
+        self.watermarks[clock] = watermark
+        for label, (length, own_clock) in self._slots.items():
+            if own_clock == clock and watermark is not None:
+                self._forget(label, length, watermark)
+
+    def _forget(self, label: str, length: int, promise: int) -> None:
+        """Forget the slots that are over: in all groups when another one is open, else in those that are new."""
+        known, new = self._slotted.setdefault(label, []), self._new.pop(label, [])
+        for group in new if self._open.get(label) == promise // length else known + new:
+            group.slots.forget(length, promise)
+        self._open[label] = promise // length
+        known += new
 
 
 def compare(
@@ -215,7 +112,7 @@ def compare(
     slots, nothing = slots_of(plan), GroupSent()
     for key in sorted(yielded.groups.keys() | sent.groups.keys()):
         due, there = yielded.groups.get(key, nothing), sent.groups.get(key, nothing)
-        length, clock_label = slots.get(key.partition("|")[0], (1, ""))
+        length, clock_label = slots.get(label_of(key), (1, ""))
         over = length, sent.watermarks.get(clock_label) or 0
         if due.print(*over) != there.print(*over):
             counts = f"the events yield {due.samples} samples, the topic has {there.samples}"
@@ -228,6 +125,11 @@ def compare(
         reached, last = clocks.get(clock.label), sent.watermarks.get(clock.label)
         if clock.cadences and _steps(clock, reached) != _steps(clock, last):
             findings.add("clock", where, f"the last watermark of clock {clock.label} is not that of the events")
+
+
+def label_of(key: str) -> str:
+    """The metric and version of a group's key."""
+    return key.partition("|")[0]
 
 
 def slots_of(plan: TopicPlan) -> dict[str, tuple[int, str]]:
