@@ -28,6 +28,7 @@ mod partitioning;
 mod pseudonyms;
 mod python;
 mod queue;
+mod rows;
 mod rules;
 mod spec;
 mod store;

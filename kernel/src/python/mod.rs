@@ -3,6 +3,7 @@
 mod batch;
 mod queue;
 mod reader;
+mod rows;
 mod stores;
 mod writing;
 
@@ -11,12 +12,13 @@ use pyo3::prelude::*;
 pub use batch::{Record, RecordBatch};
 pub use queue::{take, Queue};
 pub use reader::Reader;
+pub use rows::runs;
 pub use stores::Stores;
 pub use writing::NewBatch;
 
 /// The version of the interface below. Raise it with every change of it, together with `INTERFACE` in
 /// `shoal/agents/lane.py`: shoal refuses a kernel with another number.
-const INTERFACE: u32 = 8;
+const INTERFACE: u32 = 9;
 /// The version of the package; shoal refuses a kernel of another version than its own.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -24,7 +26,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[pymodule]
 mod shoal_kernel {
     #[pymodule_export]
-    use super::{take, NewBatch, Queue, Reader, Record, RecordBatch, Stores};
+    use super::{runs, take, NewBatch, Queue, Reader, Record, RecordBatch, Stores};
 
     #[pymodule_export]
     const INTERFACE: u32 = super::INTERFACE;

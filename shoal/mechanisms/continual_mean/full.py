@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from shoal.mechanisms.continual_mean import blocks
@@ -296,7 +296,8 @@ class FullReleaser:
                 yield UnitSamples(samples, (first & TIME) - ZERO, pseudonym, (first >> TIME_BITS) + total)
 
     def _drop_kept(self) -> None:
-        self._changes.drop(self.kept)
+        levels = range(len(self._mean.levels))
+        self._changes.drop((level, pseudonym) for level in levels for pseudonym, *_ in self._blocks(level))
         self._units, self._kept = {}, ()
 
     def close(self) -> tuple[Activation, ...]:
@@ -363,6 +364,7 @@ class FullReleaser:
                 self._keep(contribution)
 
 
+@lru_cache(1 << 12)  # asked of each unit, and their masks are few
 def _offer(mask: int, level: int) -> int:
     """Samples in a unit's blocks 0, 1, ... below `level` up to the first that is missing: a power of two, or 0.
 

@@ -8,13 +8,15 @@ of the topic's clocks:
               that they have said is over: release would leave it out, or count it in another one
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
+import orjson
+
 from shoal.agents.audit.replay.fingerprints import Blocks, Partials, Samples, end_of
 from shoal.agents.audit.replay.matching import Findings
-from shoal.models.records import Message
+from shoal.models.records import Message, Row, Written
 from shoal.stream.topic import Clock, TopicPlan
 
 TIME = itemgetter(0)  # of a row or partial
@@ -40,7 +42,8 @@ class GroupSent:
 class SentRows:
     """What one source partition sent to one contributions partition."""
 
-    def __init__(self, plan: TopicPlan) -> None:
+    def __init__(self, plan: TopicPlan, kernel: Any = None) -> None:
+        """`kernel`: what wrote the messages, if they come as it wrote them; it looks through its JSON itself."""
         self.messages = 0
         self.groups: dict[str, GroupSent] = {}
         self.watermarks: dict[str, int | None] = {}
@@ -48,6 +51,7 @@ class SentRows:
         self._retired = plan.retired
         self._slots = slots_of(plan)
         self._ticks = ticks_of(plan)
+        self._kernel = None if self._slots else kernel
         # Of metrics with slots, by label: the slot that is open, the groups, and those that no clock was told since.
         self._open: dict[str, int] = {}
         self._slotted: dict[str, list[GroupSent]] = {}
@@ -56,13 +60,16 @@ class SentRows:
     def add(self, message: Message) -> None:
         """Take in the next message; what it says of retired metrics is left out."""
         self.messages += 1
-        for key, rows in message.contributions.items():
-            if (group := self._group(key)) is not None:
-                self._note_times(key, rows)
-                (group.slots if label_of(key) in self._slots else group.blocks).add(rows)
+        if not self._add_written(message.contributions):
+            for key, rows in message.contributions.items():
+                if (group := self._group(key)) is not None:
+                    if rows:
+                        self._note_time(key, min(map(TIME, rows)))
+                    (group.slots if label_of(key) in self._slots else group.blocks).add(rows)
         for key, partials in message.partials.items():
             if (group := self._group(key)) is not None:
-                self._note_times(key, partials)
+                if partials:
+                    self._note_time(key, min(map(TIME, partials)))
                 group.partials.add(partials)
         for clock, watermark in (message.watermarks or {}).items():
             self._hear(clock, watermark)
@@ -76,12 +83,26 @@ class SentRows:
                 self._new.setdefault(label, []).append(group)
         return group
 
-    def _note_times(self, key: str, found: Sequence[Any]) -> None:
-        """Note whether rows or partials came for a tick that was said to be over."""
+    def _add_written(self, contributions: Mapping[str, list[Row]]) -> bool:
+        """Take in rows as the kernel wrote them, without making objects of them; False if they are not of that form."""
+        runs = None
+        if self._kernel is not None and isinstance(contributions, Written):
+            raw, runs = memoryview(contributions.raw), self._kernel.runs(contributions.raw)
+        if runs is None:
+            return False
+        for name, begin, end, samples, earliest in runs:
+            key: str = orjson.loads(name)
+            if (group := self._group(key)) is not None:
+                self._note_time(key, earliest)
+                group.blocks.take(raw[begin:end], samples)
+        return True
+
+    def _note_time(self, key: str, earliest: int) -> None:
+        """Note whether this came for a tick that was said to be over."""
         every, clock = self._ticks.get(label_of(key), (None, ""))
         promise = self.watermarks.get(clock)
-        if found and every is not None and promise is not None:
-            self.came_late |= end_of(min(map(TIME, found)), every) <= promise
+        if every is not None and promise is not None:
+            self.came_late |= end_of(earliest, every) <= promise
 
     def _hear(self, clock: str, watermark: int | None) -> None:
         before = self.watermarks.get(clock)

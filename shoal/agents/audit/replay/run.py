@@ -288,7 +288,10 @@ class _Replay:
             return
         async for records in self.scans[0].read(TopicPartition(topic, partition), span.first, span.end):
             for home, message_ in again.take(records):
-                self.yielded.setdefault((topic, partition, home), SentRows(self.plans[topic])).add(message_)
+                way = topic, partition, home
+                if (rows := self.yielded.get(way)) is None:
+                    rows = self.yielded[way] = SentRows(self.plans[topic], self.kernel)
+                rows.add(message_)
             self._advance(len(records))
         self.clocks[topic, partition] = again.clocks()
 
