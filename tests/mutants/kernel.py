@@ -11,6 +11,7 @@ CUTS = "stream/kernel/test_queues.py::test_messages_are_cut_in_the_same_places"
 EVENTS = "stream/kernel/test_lines.py::test_events_and_their_digest_are_the_same"
 UNUSUAL = "stream/kernel/test_reader.py::test_both_lanes_send_the_same_of_every_unusual_record"
 MANY = "stream/kernel/test_reader.py::test_both_lanes_send_the_same_of_users_with_many_samples[sharp with blocks]"
+ROWS = "agents/audit/replay/test_kernel_lane.py::"
 BROKEN = "stream/kernel/test_batches.py::test_what_is_broken_ends_as_with_aiokafka"
 BATCHES = "stream/kernel/test_batches.py::test_records_are_those_that_aiokafka_reads"
 
@@ -106,4 +107,9 @@ MUTANTS = (
            "the digest of a file's events covers lines that are none", EVENTS),
     mutant("lane", "late lines", "times.own != times.effective", "times.own > times.effective",
            "a file in no order is published from", "stream/kernel/test_lines.py::test_a_survey_is_the_same"),
+    mutant("rows", "any writing of a number", "(self.at > begin && !has_zero)", "(self.at > begin)",
+           "an audit finds a difference where there is none",
+           ROWS + "test_only_what_the_twin_would_write_again_is_taken"),
+    mutant("rows", "the latest time of rows", "earliest = earliest.min(effective);", "earliest = effective;",
+           "an audit overlooks rows that came after their tick", ROWS + "test_rows_are_taken_as_they_were_written"),
 )  # fmt: skip

@@ -152,6 +152,11 @@ class Samples:
         }
         self._numbers = {name: number for name, number in self._numbers.items() if end_of(name[0], length) > promise}
 
+    @property
+    def held(self) -> int:
+        """Users with slots that may still be open."""
+        return len(self._numbers)
+
     def over(self, length: int, promise: int) -> dict[int, int]:
         """Fingerprints of the slots that were over by the promise."""
         return {start: sum_ for start, sum_ in self._sums.items() if end_of(start, length) <= promise}

@@ -117,3 +117,26 @@ def test_samples_that_say_another_time_of_a_slot_are_of_that_slot() -> None:
     moved = (row[0] + 9_999_999, "forger", 1, 0, 1, row[5])
     messages[index] = dataclasses.replace(messages[index], contributions={key: [row, moved]})
     assert compared(cfg, stage, messages) == ["contributions are not what the events yield"]
+
+
+def test_slots_that_are_over_are_forgotten_in_every_group() -> None:
+    """However many users and groups there are, only those of open slots are held."""
+    compiled = plan_of(config(SLOTTED))
+    (metric,), (clock,) = compiled.metrics, compiled.clocks
+    sent = SentRows(compiled)
+
+    def add(watermark: int, *groups: str) -> None:
+        rows = {f"{metric.label}|{group}": [(7_000_000, "user", 1, 0, 1, {"cell": [1]})] for group in groups}
+        sent.add(Message("events", 0, sent.messages + 1, 0, 0, {clock.label: watermark}, False, rows))
+
+    def held() -> list[int]:
+        return [group.slots.held for group in sent.groups.values()]
+
+    add(5_000_000, "x", "y")
+    add(6_000_000, "z")
+    assert held() == [1, 1, 1]
+    add(12_000_000)
+    assert held() == [0, 0, 0]
+    # and what somebody forged is not held for longer than until the next word of the clock
+    add(13_000_000, "late")
+    assert held() == [0, 0, 0, 0]

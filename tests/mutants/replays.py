@@ -1,0 +1,46 @@
+"""Mutants of the replay: what an audit would overlook, or find where there is nothing."""
+
+from tests.mutants.mutant import Mutant
+
+REPLAY = "agents/audit/replay/"
+PRINTS = REPLAY + "test_fingerprints.py::"
+
+MUTANTS = (
+    Mutant(
+        name="partials of any tick",
+        family="replay",
+        file="agents/audit/replay/fingerprints.py",
+        old="_coefficient(start) * self._tick(flat)",
+        new="self._tick(flat)",
+        breach="an audit from the events overlooks samples that were moved to another tick",
+        tests=(PRINTS + "test_numbers_do_not_move_between_ticks_cells_samples_and_totals",),
+        quick=True,
+    ),
+    Mutant(
+        name="samples for totals",
+        family="replay",
+        file="agents/audit/replay/fingerprints.py",
+        old="map(LANES[1].__getitem__, cells)",
+        new="map(LANES[0].__getitem__, cells)",
+        breach="an audit from the events overlooks a sum that is larger by as much as its samples are fewer",
+        tests=(PRINTS + "test_numbers_do_not_move_between_ticks_cells_samples_and_totals",),
+    ),
+    Mutant(
+        name="cells as Python compares them",
+        family="replay",
+        file="agents/audit/replay/fingerprints.py",
+        old="if type(cell) is int and lane < len(LANES)",
+        new="if isinstance(cell, int) and lane < len(LANES)",
+        breach="an audit from the events overlooks that somebody else wrote a message",
+        tests=(PRINTS + "test_what_json_tells_apart_is_told_apart",),
+    ),
+    Mutant(
+        name="slots forgotten in new groups alone",
+        family="replay",
+        file="agents/audit/replay/contributions.py",
+        old="else known + new:",
+        new="else new:",
+        breach="a replay keeps the numbers of all users in all slots",
+        tests=(REPLAY + "test_replay_slots.py::test_slots_that_are_over_are_forgotten_in_every_group",),
+    ),
+)
