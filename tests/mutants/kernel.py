@@ -109,7 +109,7 @@ MUTANTS = (
            "a file in no order is published from", "stream/kernel/test_lines.py::test_a_survey_is_the_same"),
     mutant("rows", "any writing of a number", "(self.at > begin && !has_zero)", "(self.at > begin)",
            "an audit finds a difference where there is none",
-           ROWS + "test_only_what_the_twin_would_write_again_is_taken"),
+           ROWS + "test_most_rows_are_taken"),
     mutant("rows", "the latest time of rows", "earliest = earliest.min(effective);", "earliest = effective;",
            "an audit overlooks rows that came after their tick", ROWS + "test_rows_are_taken_as_they_were_written"),
 )  # fmt: skip

@@ -65,4 +65,5 @@ def test_most_rows_are_taken() -> None:
     assert [raw[run[1] : run[2]] for run in (one, other)] == [b'[5,"f00d",1,0,1,7],[3,"",2,1,2,-9]', b'[0,"a",1,0,4,0]']
     assert [(orjson.loads(run[0]), *run[3:]) for run in (one, other)] == [("m/1|a", 3, 3), ('m/1|"', 4, 0)]
     assert KERNEL.runs(b"{}") == []
-    assert KERNEL.runs(b'{"m/1|a":[[5, "f00d",1,0,1,7]]}') is None
+    for written in (b'5, "f00d",1,0,1,7', b'05,"f00d",1,0,1,7', b'5,"f00d",1,0,1,7.0', b'5,"f00d",1,0,1,[7]'):
+        assert KERNEL.runs(b'{"m/1|a":[[%b]]}' % written) is None
