@@ -275,10 +275,9 @@ class ReleasePartition:
                     if closed is not None:
                         self._complete(key, closed, row[0])
             return
-        first = 0
+        rest = iter(rows)
         for tick, same in groupby([row[0] // every for row in rows]):
-            run = rows[first : first + len(list(same))]
-            first += len(run)
+            run = list(islice(rest, len(list(same))))
             opened = self._open_tick(metric, tick, (row[4] for row in run))
             if opened is not None:
                 self._waiting.add(metric.label, key, opened, run)
