@@ -32,6 +32,8 @@ pub mod properties;
 mod pseudonyms;
 #[path = "../../src/queue.rs"]
 mod queue;
+#[path = "../../src/rows.rs"]
+mod rows;
 #[path = "../../src/rules/mod.rs"]
 mod rules;
 #[path = "../../src/store/mod.rs"]
