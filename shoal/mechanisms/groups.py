@@ -5,12 +5,16 @@ what. Ticks are numbers. Most statistics compute each group by itself, with a re
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from itertools import islice
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from shoal.mechanisms.counters.binary import BinaryCounter, draw_together
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate, LevelState, Releaser
 
 IsHome = Callable[[str], bool]  # whether a group ("" without one) is of this contributions partition
 Rows = Iterable[tuple[str, list[Contribution]]]  # group ("" without one) and contributions in canonical order, by name
+Kind = TypeVar("Kind", bound=Releaser)
+TOGETHER = 1000  # groups that draw their noise together
 
 
 def everywhere(group: str) -> bool:
@@ -87,6 +91,14 @@ class Groups(Protocol):
         ...
 
 
+class NoisedByCounters(Releaser, Protocol):
+    """A releaser whose noise is that of counters."""
+
+    def wanted(self) -> Iterable[tuple[BinaryCounter[Any], int]]:
+        """The binary counters that the next estimate asks, and at which release; each at most once."""
+        ...
+
+
 class NoneHidden:
     """Groups of a statistic that hides none."""
 
@@ -122,15 +134,20 @@ def add_all(releaser: Releaser, contributions: Iterable[Contribution]) -> list[A
     return [activation for contribution in contributions for activation in add(contribution)]
 
 
-class EachAlone(NoneHidden):
+def complete(releaser: Releaser, contributions: Iterable[Contribution]) -> list[Activation]:
+    """Give a releaser what came in a tick, and return what that activated."""
+    return [*add_all(releaser, contributions), *releaser.close()]
+
+
+class EachAlone(NoneHidden, Generic[Kind]):
     """Groups that are each computed alone."""
 
-    def __init__(self, make: Callable[[bytes], Releaser]) -> None:
+    def __init__(self, make: Callable[[bytes], Kind]) -> None:
         self._make = make  # a fresh releaser of a group
-        self._releasers: dict[str, Releaser] = {}
+        self._releasers: dict[str, Kind] = {}
         self._changed: dict[str, None] = {}
 
-    def releaser(self, group: str) -> Releaser:
+    def releaser(self, group: str) -> Kind:
         """The releaser of a group, made on first sight."""
         releaser = self._releasers.get(group)
         if releaser is None:
@@ -148,7 +165,7 @@ class EachAlone(NoneHidden):
 
     def _close(self, group: str, contributions: Iterable[Contribution]) -> Closed:
         releaser = self.releaser(group)
-        activations = [*add_all(releaser, contributions), *releaser.close()]
+        activations = complete(releaser, contributions)
         self._changed[group] = None
         return Closed(group, releaser.estimate(), activations)
 
@@ -168,3 +185,21 @@ class EachAlone(NoneHidden):
 
     def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
         self.releaser(group).restore(head["releaser"], kept)
+
+
+class DrawnTogether(EachAlone[NoisedByCounters]):
+    """Groups that are each computed alone, but for their noise: a tick's groups draw it many at once.
+
+    Which groups draw together changes no number. Those that are not yielded yet have taken in what came, in memory
+    alone: their state is written with them, and until then what came waits.
+    """
+
+    def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
+        rest = iter(rows)
+        while some := list(islice(rest, TOGETHER)):
+            taken = [(group, self.releaser(group), contributions) for group, contributions in some]
+            activations = [complete(releaser, contributions) for _, releaser, contributions in taken]
+            draw_together(wanted for _, releaser, _ in taken for wanted in releaser.wanted())
+            for (group, releaser, _), activated in zip(taken, activations, strict=True):
+                self._changed[group] = None
+                yield Closed(group, releaser.estimate(), activated)

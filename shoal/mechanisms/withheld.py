@@ -134,7 +134,7 @@ class CountingReleaser:
         self._mean.restore(mean, kept)
 
 
-class CountingGroups(EachAlone):
+class CountingGroups(EachAlone[Releaser]):
     """Groups that are each computed alone, and released where more than lone counts came."""
 
     def _close(self, group: str, contributions: Iterable[Contribution]) -> Closed:

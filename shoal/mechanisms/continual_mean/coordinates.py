@@ -12,15 +12,16 @@ Source       George, Ramesh, Singh and Tyagi (2024), section 4
 """
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
 from shoal.mechanisms.continual_mean.mean import MeanParameters
+from shoal.mechanisms.counters.binary import BinaryCounter
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.groups import EachAlone, IsHome, everywhere
+from shoal.mechanisms.groups import DrawnTogether, IsHome, NoisedByCounters, everywhere
 from shoal.mechanisms.statistic import (
     NO_ESTIMATE,
     Activation,
@@ -28,7 +29,6 @@ from shoal.mechanisms.statistic import (
     Bounder,
     Contribution,
     Estimate,
-    Releaser,
     Statistic,
 )
 
@@ -123,8 +123,8 @@ class Coordinates(Statistic):
         bounder = self.parts[0].bounder()
         return JointBounder(bounder, merges=bounder.merges and bounder.parts == 1)
 
-    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> EachAlone:
-        return EachAlone(partial(self.releaser, key))
+    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> DrawnTogether:
+        return DrawnTogether(partial(self.releaser, key))
 
     def releaser(self, key: bytes, group: bytes) -> "CoordinatesReleaser":
         return CoordinatesReleaser([part.releaser(key, group, index) for index, part in enumerate(self.parts)])
@@ -165,7 +165,7 @@ class CoordinatesReleaser:
 
     __slots__ = ("_parts", "_pending")
 
-    def __init__(self, parts: Sequence[Releaser]) -> None:
+    def __init__(self, parts: Sequence[NoisedByCounters]) -> None:
         self._parts = parts
         # level -> coordinate -> its activation
         self._pending: dict[int, dict[int, tuple[float | None, int, Fraction]]] = {}
@@ -211,6 +211,10 @@ class CoordinatesReleaser:
             samples=[samples for _, samples, _ in priors],
             epsilon=sum((epsilon for _, _, epsilon in priors), Fraction(0)),
         )
+
+    def wanted(self) -> Iterator[tuple[BinaryCounter[Any], int]]:
+        for part in self._parts:
+            yield from part.wanted()
 
     def estimate(self) -> Estimate | None:
         """The release over all contributions so far; None while no coordinate has one.

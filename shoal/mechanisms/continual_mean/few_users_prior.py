@@ -23,10 +23,12 @@ from math import ceil
 from typing import Any
 
 from shoal.mechanisms.continual_mean.blocks import Changes
+from shoal.mechanisms.counters.binary import BinaryCounter
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.groups import NoisedByCounters
 from shoal.mechanisms.noise.keyed import Bits
 from shoal.mechanisms.selection.few_users_point import PointChoice, reach_steps, users_needed
-from shoal.mechanisms.statistic import Activation, Contribution, Estimate, LevelState, Releaser
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate, LevelState
 
 SHARE = Fraction(1, 4)  # of a group's epsilon that the choice may use
 AGREEING = Fraction(51, 100)  # of the users: so many are enough for a point
@@ -84,7 +86,7 @@ class FewUsersReleaser:
     )  # fmt: skip
 
     def __init__(
-        self, few: FewUsers, grid: Grid, levels: int, open_at: Callable[[int | None], Releaser], subkey: bytes
+        self, few: FewUsers, grid: Grid, levels: int, open_at: Callable[[int | None], NoisedByCounters], subkey: bytes
     ) -> None:
         self._few, self._grid, self._levels = few, grid, levels
         self._open = open_at  # the releaser that clips around a point; None: that clips nothing
@@ -92,7 +94,7 @@ class FewUsersReleaser:
         self._clear()
 
     def _clear(self) -> None:
-        self._inner: Releaser | None = None  # None until the attempt
+        self._inner: NoisedByCounters | None = None  # None until the attempt
         self._point: int | None = None
         self._kept: dict[tuple[int, str], Contribution] = {}
         self._ready = 0  # users who have given enough samples
@@ -139,10 +141,13 @@ class FewUsersReleaser:
         first = sorted((kept[key].effective, key[1]) for key in enough)[: few.users]
         return [sum(kept[level, name].total for level in range(few.level + 1)) for _, name in first]
 
-    def _begin(self, point: int | None) -> Releaser:
+    def _begin(self, point: int | None) -> NoisedByCounters:
         self._point = point
         self._inner = self._open(point)
         return self._inner
+
+    def wanted(self) -> Iterable[tuple[BinaryCounter[Any], int]]:
+        return () if self._inner is None else self._inner.wanted()
 
     def estimate(self) -> Estimate | None:
         return None if self._inner is None else self._inner.estimate()

@@ -304,6 +304,11 @@ class FullReleaser:
         """Activates nothing: levels activate within a tick, in canonical order, as the paper has it."""
         return ()
 
+    def wanted(self) -> Iterator[tuple[BinaryCounter[Any], int]]:
+        for level, count in zip(self._mean.levels, self._counts, strict=False):
+            if count:
+                yield self._counter(level), count
+
     def estimate(self) -> Estimate | None:
         mean, samples, total = self._mean, 0, 0
         for level, count, clipped in zip(mean.levels, self._counts, self._sums, strict=False):

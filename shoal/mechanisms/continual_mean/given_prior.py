@@ -24,8 +24,9 @@ from shoal.mechanisms.continual_mean.mean import Headed
 from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.decimals import ceiling, decimal, rounding_up
 from shoal.mechanisms.error_bars import Law, estimate
+from shoal.mechanisms.groups import NoisedByCounters
 from shoal.mechanisms.noise.keyed import derive
-from shoal.mechanisms.statistic import Activation, Contribution, Estimate, LevelState, Releaser
+from shoal.mechanisms.statistic import Activation, Contribution, Estimate, LevelState
 from shoal.mechanisms.workload import Pattern
 
 EARLIER = 2  # levels below the last that closes: few users choose a prior with a quarter of the samples of a whole user
@@ -128,7 +129,7 @@ class GivenPrior(BlockMean):
         scales = (tree.scales(count) for tree, count in zip(self.trees, counts, strict=False))
         return samples, tuple(scale for each in scales for scale in each)
 
-    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> Releaser:
+    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> NoisedByCounters:
         def clipped(clips: Sequence[tuple[int, int]], trees: Sequence[BinaryTree]) -> ClippedReleaser:
             counters = [BinaryCounter(tree, LevelKeys(key, group, coordinate, i)) for i, tree in enumerate(trees)]
             return ClippedReleaser(self, clips, counters)
@@ -166,6 +167,9 @@ class ClippedReleaser(Headed):
         self._sums[counter] += low if total < low else high if total > high else total
         self._samples += contribution.samples
         return ()
+
+    def wanted(self) -> Iterable[tuple[BinaryCounter[Any], int]]:
+        return zip(self._counters, self._counts, strict=True)
 
     def estimate(self) -> Estimate | None:
         if not self._samples:

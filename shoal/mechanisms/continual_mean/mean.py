@@ -11,7 +11,7 @@ from shoal.mechanisms import check, error_bars
 from shoal.mechanisms.continual_mean.forecast import Expected, Prospect, expected
 from shoal.mechanisms.error_bars import COVERAGE, Law
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.groups import EachAlone, IsHome, everywhere
+from shoal.mechanisms.groups import DrawnTogether, IsHome, NoisedByCounters, everywhere
 from shoal.mechanisms.statistic import (
     COUNT_MASK,
     LEAST_EPSILON,
@@ -20,7 +20,6 @@ from shoal.mechanisms.statistic import (
     Contribution,
     Estimate,
     OnGrid,
-    Releaser,
 )
 from shoal.mechanisms.workload import Pattern
 
@@ -99,11 +98,11 @@ class MeanParameters(OnGrid):
         """
         return Counted(self, pattern)
 
-    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> EachAlone:
-        return EachAlone(partial(self.releaser, key))
+    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> DrawnTogether:
+        return DrawnTogether(partial(self.releaser, key))
 
     @abstractmethod
-    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> Releaser:
+    def releaser(self, key: bytes, group: bytes, coordinate: int = 0) -> NoisedByCounters:
         """The statistic's side in one group, with noise from the metric's key, of its own for each coordinate."""
 
 

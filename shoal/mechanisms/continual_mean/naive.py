@@ -81,6 +81,9 @@ class NaiveReleaser(Headed):
         self._total += contribution.total
         return ()
 
+    def wanted(self) -> tuple[tuple[BinaryCounter[Any], int]]:
+        return ((self._counter, self._samples),)
+
     def estimate(self) -> Estimate | None:
         t = self._samples
         if not t:

@@ -11,16 +11,18 @@ Source       Chan, Shi and Song (2011), Dwork, Naor, Pitassi and Rothblum (2010)
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Generic, Self, TypeVar
+from itertools import islice
+from typing import Any, Generic, Self, TypeVar
 
 from shoal.mechanisms import check
 from shoal.mechanisms.counters.counter import Scales, Subkeys
 from shoal.mechanisms.error_bars import Law
 from shoal.mechanisms.noise import laplace
+from shoal.mechanisms.noise.batch import Sampler, draw_each
 
 
 class Fenwick(ABC):
@@ -51,8 +53,8 @@ class Fenwick(ABC):
         """The law of the noise of release t."""
 
     @abstractmethod
-    def draws(self, subkey: bytes) -> Callable[[int], int]:
-        """Node -> its noise, under an epoch's subkey."""
+    def sampler(self, subkey: bytes) -> Sampler:
+        """Draws the noise of each node, by its number, under an epoch's subkey."""
 
 
 Trees = TypeVar("Trees", bound=Fenwick)
@@ -112,8 +114,8 @@ class BinaryTree(Fenwick):
         """
         return self.nodes(t) * laplace.variance(self.scale)
 
-    def draws(self, subkey: bytes) -> Callable[[int], int]:
-        return laplace.DiscreteLaplace(self.scale, subkey).draw
+    def sampler(self, subkey: bytes) -> Sampler:
+        return laplace.DiscreteLaplace(self.scale, subkey)
 
     def counter(self, subkey: Subkeys) -> "BinaryCounter[BinaryTree]":
         return BinaryCounter(self, subkey)
@@ -132,8 +134,8 @@ class BinaryCounter(Generic[Trees]):
     tree: Trees
     subkey: Subkeys = field(repr=False)  # epoch -> the subkey of its nodes
     _past: tuple[int, int] = field(default=(0, 0), init=False)  # (epochs, their total noise)
-    _epoch: int = field(default=-1, init=False)  # whose nodes _draw draws and _sums are of
-    _draw: Callable[[int], int] = field(init=False, repr=False)
+    _epoch: int = field(default=-1, init=False)  # whose nodes the sampler draws and _sums are of
+    _sampler: Sampler = field(init=False, repr=False)
     _at: int = field(default=0, init=False)  # a prefix of that epoch
     _sums: tuple[int, ...] = field(default=(), init=False)  # its noise up to each of its nodes: one for each bit of it
 
@@ -153,17 +155,55 @@ class BinaryCounter(Generic[Trees]):
 
     def _prefix(self, epoch: int, t: int) -> int:
         """The noise of prefix t of one tree: nodes t's highest bit, t's two highest, ..., t, with common ones kept."""
-        if epoch != self._epoch:
-            self._draw = self.tree.draws(self.subkey(epoch))
-            self._epoch, self._at, self._sums = epoch, 0, ()
-        other = (t ^ self._at).bit_length()  # bits of t, from the lowest, that are not in common
-        if other:
-            node = t >> other << other
-            sums = self._sums[: node.bit_count()]
-            noise = sums[-1] if sums else 0
-            while node != t:
-                node |= 1 << (t ^ node).bit_length() - 1
-                noise += self._draw(node)
-                sums += (noise,)
-            self._at, self._sums = t, sums
+        self._open(epoch)
+        if t != self._at:
+            self._go_to(t, [self._sampler.draw(node) for node in self._missing(t)])
         return self._sums[-1] if t else 0
+
+    def _open(self, epoch: int) -> None:
+        if epoch != self._epoch:
+            self._sampler = self.tree.sampler(self.subkey(epoch))
+            self._epoch, self._at, self._sums = epoch, 0, ()
+
+    def _missing(self, t: int) -> list[int]:
+        """The nodes of prefix t of the open tree that are not among those of the last prefix."""
+        other = (t ^ self._at).bit_length()  # bits of t, from the lowest, that are not in common
+        node, nodes = t >> other << other, []
+        while node != t:
+            node |= 1 << (t ^ node).bit_length() - 1
+            nodes.append(node)
+        return nodes
+
+    def _go_to(self, t: int, drawn: Sequence[int]) -> None:
+        """Prefix t of the open tree is the last one now, with these draws of the nodes that were missing."""
+        sums = self._sums[: t.bit_count() - len(drawn)]
+        noise = sums[-1] if sums else 0
+        for draw in drawn:
+            noise += draw
+            sums += (noise,)
+        self._at, self._sums = t, sums
+
+    def _ahead(self, t: int) -> tuple[int, list[int]]:
+        """What release t needs of the open tree: the prefix, and its missing nodes; past trees are added up now."""
+        epoch, within = self.tree.locate(t)
+        if epoch:
+            self._total(epoch)
+        self._open(epoch)
+        return within, self._missing(within)
+
+
+def draw_together(wanted: Iterable[tuple[BinaryCounter[Any], int]]) -> None:
+    """Have counters, each of them once, draw what these releases need: a block for all counters that share a tree.
+
+    Each then has the noise of its release at hand, as if it had been asked for it.
+    """
+    lots: dict[int, list[tuple[BinaryCounter[Any], int, list[int]]]] = {}  # by the identity of their tree
+    for counter, t in wanted:
+        within, missing = counter._ahead(t)
+        if missing:
+            lots.setdefault(id(counter.tree), []).append((counter, within, missing))
+    for lot in lots.values():
+        samplers = [counter._sampler for counter, _, missing in lot for _ in missing]
+        drawn = iter(draw_each(samplers, [node for _, _, missing in lot for node in missing]))
+        for counter, within, missing in lot:
+            counter._go_to(within, list(islice(drawn, len(missing))))

@@ -11,7 +11,6 @@ Variance     of release t, in squared grid steps: nodes(t) * sigma2
 Source       binary.py; Bun and Steinke (2016) for rho
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,6 +20,7 @@ from shoal.mechanisms.counters.binary import BinaryCounter, Fenwick
 from shoal.mechanisms.counters.counter import Subkeys
 from shoal.mechanisms.error_bars import Normal
 from shoal.mechanisms.noise import gaussian
+from shoal.mechanisms.noise.batch import Sampler
 from shoal.mechanisms.privacy.zcdp import gaussian_sigma2
 
 
@@ -63,8 +63,8 @@ class GaussianBinaryTree(Fenwick):
         """The law of the noise of release t."""
         return Normal(self.variance(t))
 
-    def draws(self, subkey: bytes) -> Callable[[int], int]:
-        return gaussian.DiscreteGaussian(self.sigma2, subkey).draw
+    def sampler(self, subkey: bytes) -> Sampler:
+        return gaussian.DiscreteGaussian(self.sigma2, subkey)
 
     def counter(self, subkey: Subkeys) -> "BinaryCounter[GaussianBinaryTree]":
         return BinaryCounter(self, subkey)

@@ -1,4 +1,4 @@
-"""Many draws at once: the words of consecutive draws, of which each reads its own at its own pace.
+"""Many draws at once: consecutive ones of one subkey, or one of each of many; each reads its own words at its own pace.
 
 Guarantee    what a lane decides is what the scalar functions decide from the same words; a lane that needs words beyond
              its own, or a comparison of more than 64 bits, is left to them (`left`)
@@ -6,6 +6,8 @@ Arithmetic   uint64 throughout; a number is known by bounds, in units of 2**-64,
 Proof        docs/proofs/keyed-noise.md
 """
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +23,7 @@ Numbers = NDArray[np.int64] | NDArray[np.object_]
 
 CHUNK = 1 << 14  # draws at a time: their words fit into a processor's cache
 FEW, VERY_FEW = 32, 4  # lanes that are drawn one by one in less time than together
+SINGLY = 100  # draws of as many subkeys: below that, one by one is faster from the start
 _ONE: Words = np.array([(1 << 64) - 1], dtype=np.uint64)
 
 
@@ -40,19 +43,23 @@ class Sampler(Protocol):
 
     def draw(self, index: int) -> int: ...
 
+    def words(self, index: int) -> bytes:
+        """The words that this draw has of its own."""
+        ...
+
     def attempt(self, block: "Lanes", trying: Indices, drawn: "Signed") -> Marks:
         """Try once in each of these lanes and say which are done; their numbers are then in `drawn`."""
         ...
 
 
 class Lanes:
-    """The words of draws start .. start + count - 1; lane i belongs to draw start + i."""
+    """The words of some draws, each of which has a lane."""
 
     __slots__ = ("_at", "_end", "_open", "_words", "length")
 
-    def __init__(self, bits: Bits, start: int, count: int) -> None:
-        self._words: Words = np.frombuffer(bits.block(start, count), dtype="<u8")
-        self.length = bits.words  # of each lane
+    def __init__(self, words: bytes, count: int) -> None:
+        self._words: Words = np.frombuffer(words, dtype="<u8")
+        self.length = len(self._words) // count  # of each lane
         self._at: Indices = np.arange(count) * self.length
         self._end: Indices = self._at + self.length
         self._open: Marks = np.zeros(count, dtype=np.bool_)
@@ -127,21 +134,38 @@ def draw_block(sampler: Sampler, bits: Bits, start: int, count: int) -> Numbers:
         return drawn
     for first in range(start, end, CHUNK):
         last = min(first + CHUNK, end)
-        drawn[first - start : last - start] = _chunk(sampler, bits, first, last - first)
+        words = bits.block(first, last - first)
+        drawn[first - start : last - start] = _chunk(sampler, words, last - first, partial(_draw_at, sampler, first))
     return drawn
 
 
-def _chunk(sampler: Sampler, bits: Bits, start: int, count: int) -> Numbers:
-    """Draw all lanes at once and retry those that are refused; the last few, and those left open, are drawn singly."""
-    block, drawn = Lanes(bits, start, count), Signed(count)
+def draw_each(samplers: Sequence[Sampler], indices: Sequence[int]) -> list[int]:
+    """One draw of each of these samplers, which are of one distribution and differ in their subkeys alone."""
+    law, count = samplers[0], len(samplers)
+    if count < SINGLY or not law.form.vector:
+        return [sampler.draw(index) for sampler, index in zip(samplers, indices, strict=True)]
+    if count > CHUNK:
+        return draw_each(samplers[:CHUNK], indices[:CHUNK]) + draw_each(samplers[CHUNK:], indices[CHUNK:])
+    words = b"".join([sampler.words(index) for sampler, index in zip(samplers, indices, strict=True)])
+    drawn: list[int] = _chunk(law, words, count, lambda lane: samplers[lane].draw(indices[lane])).tolist()
+    return drawn
+
+
+def _draw_at(sampler: Sampler, start: int, lane: int) -> int:
+    return sampler.draw(start + lane)
+
+
+def _chunk(law: Sampler, words: bytes, count: int, alone: Callable[[int], int]) -> Numbers:
+    """Draw all lanes at once and retry those that are refused; the last few, and those left open, are drawn `alone`."""
+    block, drawn = Lanes(words, count), Signed(count)
     trying: Indices = np.arange(count)
     while trying.size > FEW:
-        again = trying[~sampler.attempt(block, trying, drawn)]
+        again = trying[~law.attempt(block, trying, drawn)]
         trying = again[block.inside(again)]
     block.leave(trying)
-    numbers = drawn.numbers(sampler.form)
+    numbers = drawn.numbers(law.form)
     for lane in block.left:
-        numbers[lane] = sampler.draw(start + lane)
+        numbers[lane] = alone(lane)
     return numbers
 
 

@@ -77,6 +77,10 @@ class DiscreteGaussian:
         """
         return batch.draw_block(self, self._bits, start, count)
 
+    def words(self, index: int) -> bytes:
+        """The words that draw `index` has of its own."""
+        return self._bits.block(index, 1)
+
     @property
     def form(self) -> batch.Form:
         """The proposals' form; where sigma is so small that their scale is 1, draws are made one by one."""

@@ -133,6 +133,10 @@ class DiscreteLaplace:
         """
         return batch.draw_block(self, self._bits, start, count)
 
+    def words(self, index: int) -> bytes:
+        """The words that draw `index` has of its own."""
+        return self._bits.block(index, 1)
+
     @property
     def form(self) -> batch.Form:
         """The form of a block of draws: for scales up to 2**36 a magnitude is in one piece."""

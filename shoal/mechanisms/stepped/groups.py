@@ -12,7 +12,7 @@ from shoal.mechanisms.groups import Closed, EachAlone, Rows
 from shoal.mechanisms.statistic import Contribution, Releaser
 
 
-class StepGroups(EachAlone):
+class StepGroups(EachAlone[Releaser]):
     """Groups that are each computed alone, step after step."""
 
     def __init__(self, make: Callable[[bytes], Releaser], rest: int) -> None:

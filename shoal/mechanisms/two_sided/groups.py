@@ -19,7 +19,7 @@ from shoal.mechanisms.statistic import OF_KEY, Activation, Contribution, Release
 from shoal.mechanisms.two_sided.candidates import Candidates
 
 
-class DeclaredGroups(EachAlone):
+class DeclaredGroups(EachAlone[Releaser]):
     """Keys that are known from the beginning; each is computed alone, step after step."""
 
     def __init__(self, make: Callable[[bytes], Releaser], names: Iterable[str], first: int, end: int | None) -> None:

@@ -263,6 +263,10 @@ class SharpReleaser:
 
     # ---------------------------------------------------------------- out
 
+    def wanted(self) -> tuple[()]:
+        """Always empty: a tree of this counter draws all of its nodes at once, and then seldom."""
+        return ()
+
     def estimate(self) -> Estimate | None:
         """The clipped sum and noise over the samples; before it begins the middle of the range, which says nothing."""
         if self._beginning is None:

@@ -106,6 +106,10 @@ class SubgaussianReleaser:
 
     # ---------------------------------------------------------------- out
 
+    def wanted(self) -> tuple[()]:
+        """Always empty: a tree of this counter draws all of its nodes at once, and then seldom."""
+        return ()
+
     def estimate(self) -> Estimate | None:
         """The clipped sum and noise over the samples; before it begins the middle of the range, which says nothing."""
         mean, grid = self._mean, self._mean.grid
