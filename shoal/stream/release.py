@@ -375,7 +375,7 @@ class ReleasePartition:
         return released
 
     def _write(self, made: Made) -> Released | None:
-        if self.next_offset is None or not (made.events or made.closed or self._waiting.dropped):
+        if self.next_offset is None or not (made.events or made.closed or self._waiting.has_dropped):
             return None
         return Released(made.releases, made.activations, self._entries(made), self.next_offset, made.events)
 
@@ -383,7 +383,7 @@ class ReleasePartition:
         """What became of the state. What came and went since the last transaction was never in it, and stays out."""
         changes, (hidden, again) = changes_of(self._groups_of), hidden_entries(self._groups_of)
         if not self._durable:
-            self._waiting.dropped.clear()
+            self._waiting.forget_dropped()
             return []
         entries = self._waiting.take_changes() + hidden
         entries += kept_entries(changes, made.changed) + reached_entries(self._closings)

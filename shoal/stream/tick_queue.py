@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, repeat
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -109,9 +109,9 @@ class Cells:
             yield chunk, flat
 
     @property
-    def written(self) -> Iterator[int]:
+    def written(self) -> Sequence[int]:
         """Chunks that the changelog has."""
-        return _numbers(self._written)
+        return tuple(_numbers(self._written))
 
     def contributions(self, start: int) -> list[Contribution]:
         """The contributions of all cells, in canonical order; the tick starts at `start`."""
@@ -152,13 +152,22 @@ class Pile:
         return self.cells.contributions(start) + waiting if self.cells else waiting
 
 
+class Gone(NamedTuple):
+    """What the changelog has of a pile that waits no more."""
+
+    key: str
+    tick: int
+    names: Sequence[bytes]  # of runs, or rows
+    chunks: Sequence[int]
+
+
 class Waiting:
     """The waiting contributions of all metrics and groups of one partition."""
 
     def __init__(self, parts: Mapping[str, int]) -> None:
         """`parts`: the number of parts that a level of merged samples has, by metric."""
         self.count = 0  # rows, plus the most cells that samples can fill: values must not decide when a source pauses
-        self.dropped: list[bytes] = []  # names of records in the changelog that wait no longer
+        self._gone: list[Gone] = []  # that the changelog has and that waits no longer
         self._parts = parts
         self._piles: dict[str, dict[int, dict[str, Pile]]] = {label: {} for label in parts}  # by label, tick and key
         self._ticks: dict[str, list[int]] = {label: [] for label in parts}  # heaps
@@ -210,13 +219,29 @@ class Waiting:
 
         Most contributions are used before the transaction ends, and are never written.
         """
-        changes: list[tuple[bytes, bytes | None]] = [(name, None) for name in self.dropped]
+        changes: list[tuple[bytes, bytes | None]] = [(name, None) for name in self._gone_names()]
         changes += self._take_runs()
         chunks = [(pile, *change) for pile in self._with_cells if pile.cells for change in pile.cells.take_changes()]
         names = map(CHUNK.__add__, json_of_each([(pile.key, pile.tick, chunk) for pile, chunk, _ in chunks]))
         changes += zip(names, json_of_each([flat for *_, flat in chunks]), strict=True)
-        self.dropped, self._with_cells = [], {}
+        self._gone, self._with_cells = [], {}
         return changes
+
+    def _gone_names(self) -> Iterator[bytes]:
+        """All that waits no more; the names of chunks are made by one call."""
+        chunks = iter(json_of_each([(one.key, one.tick, chunk) for one in self._gone for chunk in one.chunks]))
+        for one in self._gone:
+            yield from one.names
+            yield from map(CHUNK.__add__, islice(chunks, len(one.chunks)))
+
+    @property
+    def has_dropped(self) -> bool:
+        """Whether the changelog has something that waits no more."""
+        return bool(self._gone)
+
+    def forget_dropped(self) -> None:
+        """Note nothing of what waits no more, for there is no changelog."""
+        self._gone.clear()
 
     def _take_runs(self) -> Iterable[tuple[bytes, bytes]]:
         """The runs that the changelog lacks; a run is named by the index of its first row in its pile."""
@@ -247,23 +272,29 @@ class Waiting:
 
     def drop(self, label: str, tick: int, group: str | None = None) -> int:
         """Drop what waits for a tick, of one group or of all, since it was used; return the number of groups."""
-        piles = self._piles[label].get(tick, {})
-        used = sorted(piles) if group is None else [key for key in (f"{label}|{group}",) if key in piles]
-        for key in used:
-            self._forget(piles.pop(key))
-        if used and not piles:
+        piles = self._piles[label].get(tick)
+        if piles is None:
+            return 0
+        before = len(piles)
+        if group is None:
+            for key in sorted(piles):
+                self._forget(piles.pop(key))
+        elif (pile := piles.pop(f"{label}|{group}", None)) is not None:
+            self._forget(pile)
+        if not piles:
             del self._piles[label][tick]
             heapq.heappop(self._ticks[label])  # ticks are used up in their order
-        return len(used)
+        return before - len(piles)
 
     def _forget(self, pile: Pile) -> None:
         self.count -= pile.count
-        self.dropped += pile.names
+        chunks = pile.cells.written if pile.cells is not None else ()
+        if pile.names or chunks:
+            self._gone.append(Gone(pile.key, pile.tick, pile.names, chunks))
         if pile.unwritten:
             del self._with_runs[pile]
         if pile.cells is not None:
             self._with_cells.pop(pile, None)
-            self.dropped += [CHUNK + orjson.dumps([pile.key, pile.tick, chunk]) for chunk in pile.cells.written]
 
 
 class Closing:

@@ -265,8 +265,8 @@ DETAILS = (
         name="blocks are wider after a restart",
         family="state",
         file="mechanisms/continual_mean/sharp/releaser.py",
-        old="self._clips = [(int(clip[0]), int(clip[1])) if clip else None for clip in clips]",
-        new="self._clips = [(int(clip[0]), 2 * int(clip[1])) if clip else None for clip in clips]",
+        old="self._clips = tuple([(int(clip[0]), int(clip[1])) if clip else None for clip in clips])",
+        new="self._clips = tuple([(int(clip[0]), 2 * int(clip[1])) if clip else None for clip in clips])",
         breach="blocks move the sum beyond what the noise is made for",
         tests=(
             "mechanisms/continual_mean/sharp/test_sharp_breaches.py::test_a_restart_changes_nothing_that_a_unit_may_move",

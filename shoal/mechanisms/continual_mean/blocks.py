@@ -70,26 +70,33 @@ class BlockBounder:
 class Changes:
     """What a releaser's changelog lacks: blocks that it keeps, and those that it keeps no longer."""
 
-    __slots__ = ("_dropped", "written")
+    __slots__ = ("_dropped", "_written")
 
     def __init__(self) -> None:
-        self.written: list[Contribution] = []  # since the last transaction
-        self._dropped: list[tuple[int, str]] = []  # (level, pseudonym)
+        # Nothing changed of most groups, most of the time: a list is made where something does.
+        self._written: list[Contribution] | None = None  # since the last transaction
+        self._dropped: list[tuple[int, str]] | None = None  # (level, pseudonym)
+
+    def write(self, contribution: Contribution) -> None:
+        """Note that this block is kept from now on."""
+        if self._written is None:
+            self._written = [contribution]
+        else:
+            self._written.append(contribution)
 
     def drop(self, blocks: Iterable[tuple[int, str]]) -> None:
         """Take these blocks out; those that no transaction has written yet leave no trace."""
-        dropped = dict.fromkeys(blocks)
-        written, self.written = self.written, []
-        for contribution in written:
+        dropped, written = dict.fromkeys(blocks), []
+        for contribution in self._written or ():
             key = contribution.level, contribution.pseudonym
             if key in dropped:
                 del dropped[key]
             else:
-                self.written.append(contribution)
-        self._dropped += dropped
+                written.append(contribution)
+        self._written, self._dropped = written or None, [*(self._dropped or ()), *dropped] or None
 
     def take(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
         """Both, for the next transaction."""
-        changes = self.written, self._dropped
-        self.written, self._dropped = [], []
+        changes = self._written or [], self._dropped or []
+        self._written = self._dropped = None
         return changes

@@ -106,7 +106,7 @@ class FewUsersReleaser:
             self._inner.add(contribution)
         else:
             self._keep(contribution)
-            self._changes.written.append(contribution)
+            self._changes.write(contribution)
         return ()
 
     def _keep(self, contribution: Contribution) -> None:

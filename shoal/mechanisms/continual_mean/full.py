@@ -213,7 +213,7 @@ class FullReleaser:
             if active == len(needed):
                 continue
             self._keep(contribution)
-            self._changes.written.append(contribution)
+            self._changes.write(contribution)
             if self._ready >= needed[self._next]:
                 activations += self._activate_all()
                 active, clips, counts, sums = self._active, self._clips, self._counts, self._sums
@@ -222,6 +222,10 @@ class FullReleaser:
     def _keep(self, contribution: Contribution) -> None:
         effective, pseudonym, _, level, _, total = contribution
         unit = self._units.get(pseudonym, 0)
+        if not unit and not level:  # mostly; one sample is all that it offers to any prior
+            self._units[pseudonym] = (total << TIME_BITS | effective + ZERO) << MASK_BITS | 1
+            self._ready += 1
+            return
         before = unit & MASK
         if before >> level & 1:
             raise ValueError(f"a unit's block of level {level} arrived twice")

@@ -7,17 +7,18 @@ octaves' scales, and the last release.
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 from shoal.mechanisms.continual_mean.blocks import Changes
+from shoal.mechanisms.continual_mean.levels import LevelKeys
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast
 from shoal.mechanisms.continual_mean.sharp.choices import Choices
 from shoal.mechanisms.continual_mean.sharp.parameters import NARROWER, SharpParameters
 from shoal.mechanisms.error_bars import noise_sd
-from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 
+SAMPLES_BITS = 64  # of a number of samples; totals have any size
+SAMPLES = (1 << SAMPLES_BITS) - 1
 WORTH = Fraction(11, 10)  # clips for blocks have to take a tenth off the noise
 
 
@@ -25,22 +26,21 @@ class SharpReleaser:
     """The releases of one group and coordinate: it waits, chooses clip ranges, then clips and counts."""
 
     __slots__ = (
-        "_arrived", "_beginning", "_blocks", "_changes", "_choices", "_clips", "_counter", "_half", "_high", "_levels",
-        "_low", "_mean", "_previous", "_samples", "_ticks", "_top", "_total", "_tree_key", "_units", "_waited",
-        "_waiting", "_width",
+        "_arrived", "_beginning", "_blocks", "_changes", "_clips", "_counter", "_half", "_high", "_keys", "_levels",
+        "_low", "_mean", "_previous", "_samples", "_ticks", "_top", "_total", "_units", "_waited", "_waiting", "_width",
     )  # fmt: skip
 
     def __init__(self, mean: SharpParameters, key: bytes, group: bytes, coordinate: int) -> None:
         self._mean = mean
         self._levels = mean.shape.levels
-        self._tree_key = partial(derive, key, group, "tree", "mean", coordinate, 0)  # of an epoch
-        self._choices = Choices(mean, key, group, coordinate)
-        self._waiting: dict[tuple[int, int], list[int]] = {}  # (level, bucket) -> [samples, total], until activation
+        self._keys = LevelKeys(key, group, coordinate, 0)
+        # (level, bucket) -> total and samples, until activation: many groups may wait, so two numbers are one
+        self._waiting: dict[tuple[int, int], int] = {}
         self._beginning: Beginning | None = None  # None while all wait
         self._low, self._high = 0, mean.buckets.count  # boundaries that single samples are clipped to
         self._width = 0  # grid steps: what a first block's mean may move, times the root of its weight
         self._half = 0  # of the mean of a block of the last octave that is open
-        self._clips: list[tuple[int, int] | None] = []  # of blocks that are open; None: their samples count one by one
+        self._clips: tuple[tuple[int, int] | None, ...] = ()  # of open blocks; None: their samples count one by one
         self._units = 0  # that have come
         self._arrived = 0  # samples that wait; those of open blocks have not arrived
         self._waited = 0  # ticks until activation, its own included
@@ -51,7 +51,7 @@ class SharpReleaser:
 
     def _count(self, beginning: Beginning) -> None:
         """Make the counter for the clip ranges, always the same one, and fix which samples count one by one."""
-        self._counter = self._mean.counter(self._most(beginning), beginning).counter(self._tree_key)
+        self._counter = self._mean.counter(self._most(beginning), beginning).counter(self._keys)
         self._top = ((self._mean.shape.alone if beginning.alike else beginning.cap) - 1).bit_length()
 
     def _most(self, beginning: Beginning) -> int:
@@ -81,9 +81,8 @@ class SharpReleaser:
         beginning = self._beginning
         if beginning is None:
             self._arrived += samples
-            held = self._waiting.setdefault(self._mean.places[level][bucket], [0, 0])
-            held[0] += samples
-            held[1] += total
+            place, waiting = self._mean.places[level][bucket], self._waiting
+            waiting[place] = waiting.get(place, 0) + (total << SAMPLES_BITS | samples)
         elif level <= self._top:
             self._samples += samples
             self._total += self._mean.buckets.clipped(bucket, samples, total, self._low, self._high)
@@ -97,7 +96,7 @@ class SharpReleaser:
             if contribution.pseudonym in waiting:
                 raise ValueError(f"a unit's block number {block} arrived twice")
             waiting[contribution.pseudonym] = contribution.effective, total
-            self._changes.written.append(self._kept(block, contribution.pseudonym, contribution.effective, total))
+            self._changes.write(self._kept(block, contribution.pseudonym, contribution.effective, total))
 
     def _kept(self, block: int, pseudonym: str, effective: int, total: int) -> Contribution:
         shape = self._mean.shape
@@ -147,14 +146,18 @@ class SharpReleaser:
         self._beginning = beginning
         self._count(beginning)
         waiting, self._waiting = self._waiting, {}
-        for (single, bucket), (samples, total) in waiting.items():
-            self._add_single(single, bucket, samples, total)
+        for (single, bucket), held in waiting.items():
+            self._add_single(single, bucket, held & SAMPLES, held >> SAMPLES_BITS)
         self._count_blocks()
         units = beginning.longs or self._units
         spent = mean.call_epsilon * (shares.centre + shares.scale)
         return Activation(level, mean.grid.mean_value(centre, 1), units * size, spent)
 
     # ---------------------------------------------------------------- clip ranges
+
+    @property
+    def _choices(self) -> Choices:
+        return Choices(self._mean, self._keys.key, self._keys.group, self._keys.coordinate)
 
     @property
     def _single(self) -> int:
@@ -169,12 +172,12 @@ class SharpReleaser:
             size, end = shape.weight(block), shape.end(block)
             if end <= cap:
                 beyond = end > shape.singles
-                self._clips.append((size * ends[self._low], size * ends[self._high]) if beyond else None)
+                self._clips += ((size * ends[self._low], size * ends[self._high]) if beyond else None,)
 
     def _choose_range(self, beginning: Beginning) -> int:
         """Choose the boundaries to clip to from units' first samples; return their centre, in grid steps."""
         mean = self._mean
-        first = [self._waiting.get((0, bucket), (0, 0))[0] for bucket in range(mean.buckets.count)]
+        first = [self._waiting.get((0, bucket), 0) & SAMPLES for bucket in range(mean.buckets.count)]
         forecast = mean.forecast(self._units, self._arrived, self._waited)
         noise = forecast.noise_sd(beginning.cap, Fraction(beginning.cap), mean.noise_epsilon)
         centre, self._low, self._high = self._choices.range(first, mean.shares(beginning), noise)
@@ -239,7 +242,7 @@ class SharpReleaser:
         middle = int(size * centre)
         low, high = max(0, middle - size * half), min(size * steps, middle + size * half)
         self._half = half
-        self._clips += [(low, high)] * len(octave)
+        self._clips += ((low, high),) * len(octave)
 
     def _count_blocks(self) -> None:
         """Count the blocks that waited and are open now; the rest wait on while octaves open."""
@@ -311,7 +314,10 @@ class SharpReleaser:
 
     def head(self) -> list[Any]:
         """[beginning, clip range and width, blocks' clips, units, ticks, sums, those before, waiting]."""
-        waiting = [[*place, *held] for place, held in sorted(self._waiting.items())]
+        waiting = [
+            [level, bucket, held & SAMPLES, held >> SAMPLES_BITS]
+            for (level, bucket), held in sorted(self._waiting.items())
+        ]
         beginning = [] if self._beginning is None else [int(part) for part in self._beginning]
         clips = [list(clip or ()) for clip in self._clips]
         return [
@@ -322,15 +328,19 @@ class SharpReleaser:
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
         beginning, clip, clips, ticks, sums, previous, waiting = head
         self._low, self._high, self._width, self._half = map(int, clip)
-        self._clips = [(int(clip[0]), int(clip[1])) if clip else None for clip in clips]
+        self._clips = tuple([(int(clip[0]), int(clip[1])) if clip else None for clip in clips])
         self._units, self._waited, self._ticks = map(int, ticks)
         self._samples, self._total = map(int, sums)
         self._previous = int(previous[0]), int(previous[1])
-        self._waiting = {self._mean.places[level][bucket]: [int(n), int(sum_)] for level, bucket, n, sum_ in waiting}
+        places = self._mean.places
+        self._waiting = {
+            places[level][bucket]: int(total) << SAMPLES_BITS | int(samples)
+            for level, bucket, samples, total in waiting
+        }
         self._blocks = {}
         for row in kept:
             self._blocks.setdefault(row.level - self._mean.shape.levels, {})[row.pseudonym] = row.effective, row.total
-        self._arrived = sum(held[0] for held in self._waiting.values())
+        self._arrived = sum(held & SAMPLES for held in self._waiting.values())
         self._arrived += sum(self._beyond(block) * len(rows) for block, rows in self._blocks.items())
         if beginning:
             cap, firsts, longs, alike = map(int, beginning)
