@@ -1,7 +1,8 @@
 """One group's history: what it has released, and the bytes of what it releases next."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from shoal.mechanisms.groups import Groups
@@ -43,6 +44,10 @@ def group_name(key: str) -> str:
     ('a|b', '')
     """
     return key.partition("|")[2]
+
+
+# A release from its six fields, in a third of the time.
+new_release: Callable[[tuple[Any, ...]], Release] = partial(tuple.__new__, Release)
 
 
 class Activated(NamedTuple):
@@ -89,8 +94,6 @@ class GroupState:
 
     def activated(self, activations: Sequence[Activation], at: int) -> list[Activated]:
         """The records of what a tick activated."""
-        if not activations:
-            return []
         key = record_key(self.metric.section.name, self.group).encode()
         return [Activated(key, self._activation_bytes(activation, at)) for activation in activations]
 
@@ -108,13 +111,12 @@ class GroupState:
 
     def next_release(self, made: Estimate | None, at: int) -> bytes:
         """The bytes of the group's next release; it is then the last one."""
-        estimate = made or NO_ESTIMATE
-        section = self.metric.section
-        self.seq += 1
+        estimate, section, group = made or NO_ESTIMATE, self.metric.section, self.group
+        seq = self.seq = self.seq + 1
         fields: dict[str, Any] = {
-            "group": self.group,
-            "seq": self.seq,
-            "id": release_id(section.name, section.version, self.group, self.seq),
+            "group": group,
+            "seq": seq,
+            "id": release_id(section.name, section.version, group, seq),
             "at": iso(at),
             "value": estimate.value,
             "noise_sd": estimate.noise_sd,

@@ -54,7 +54,7 @@ class Pieces:
 
     @property
     def has_room(self) -> bool:
-        return self.closed < GROUPS
+        return (self._closed if self.is_closing else self._closed + self.made.closed) < GROUPS
 
     @property
     def has_complete(self) -> bool:

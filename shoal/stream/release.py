@@ -24,7 +24,7 @@ from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
 from shoal.stream.clock import Clocks
 from shoal.stream.foreign_records import Strays, read_message
-from shoal.stream.group import GroupState, Release, Released, group_name
+from shoal.stream.group import GroupState, Released, group_name, new_release
 from shoal.stream.guard import Guard, Published, PublishedBefore, check_last
 from shoal.stream.machine import Record
 from shoal.stream.pieces import Made, Pieces
@@ -134,7 +134,7 @@ class ReleasePartition:
             if (metric := self._metric(key)) is not None:
                 self._groups_of[metric.label].restore_hidden(group_name(key), tick, value)
         for key, head in found.heads.items():
-            if (state := self._group(key)) is None:
+            if (state := self._group(key, group_name(key))) is None:
                 continue
             state.restore(head, found.kept.get(key, ()))
             state.written = found.sums[key]
@@ -152,11 +152,11 @@ class ReleasePartition:
         """Whether the restored state's mark counts what it holds."""
         return self._changelog.counted
 
-    def _group(self, key: str) -> GroupState | None:
-        """The group's state, made on first sight; None for a retired metric."""
+    def _group(self, key: str, group: str) -> GroupState | None:
+        """The state of a group by its key and name, made on first sight; None for a retired metric."""
         state = self._groups.get(key)
         if state is None and (metric := self._metric(key)) is not None:
-            state = self._groups[key] = GroupState(metric, group_name(key) or None, self._groups_of[metric.label])
+            state = self._groups[key] = GroupState(metric, group or None, self._groups_of[metric.label])
         return state
 
     def _metric(self, key: str) -> Metric | None:
@@ -348,7 +348,7 @@ class ReleasePartition:
     def _complete(self, key: str, closed: Closed, at: int) -> None:
         """Note that a group of a tick is complete, and publish what it releases."""
         self._pieces.made.closed += 1
-        if closed.is_hidden or (state := self._group(key)) is None:
+        if closed.is_hidden or (state := self._group(key, closed.group)) is None:
             return
         self._pieces.made.changed[key] = state
         if closed.is_published:
@@ -356,14 +356,15 @@ class ReleasePartition:
 
     def _publish(self, state: GroupState, closed: Closed, at: int) -> None:
         """The group's next release, and what its tick activated."""
-        made, activations = self._pieces.made, state.activated(closed.activations, at)
+        made, activations = self._pieces.made, state.activated(closed.activations, at) if closed.activations else []
         made.activations += activations
         release = state.next_release(closed.estimate, at)
         self._guard.check(state, release, activations)
-        self.published_count += 1
-        self.published_chain = hashlib.sha256(self.published_chain + release).digest()
-        headers = (("n", b"%d" % self.published_count), ("chain", self.published_chain.hex().encode()))
-        made.releases.append(Release(at, state.metric.name, state.group or "", state.seq, release, headers))
+        count = self.published_count = self.published_count + 1
+        digest = hashlib.sha256(self.published_chain + release)
+        self.published_chain = digest.digest()
+        headers = (("n", b"%d" % count), ("chain", digest.hexdigest().encode()))
+        made.releases.append(new_release((at, state.metric.name, closed.group, state.seq, release, headers)))
 
     # ---------------------------------------------------------------- a transaction out
 

@@ -26,6 +26,7 @@ NEW: Callable[[type[Contribution], Iterable[Any]], Contribution] = tuple.__new__
 CANONICAL = itemgetter(0, 1, 2, 3)  # all but samples and total: they are unique, so that no value decides the order
 TIME = CELL = itemgetter(0)
 Of = TypeVar("Of")
+FIRST_CHUNK = (0,)  # alone, as with most groups
 CHUNK_BITS = 6  # a chunk, one record of the changelog, has 2**6 cells, so that few samples do not write a whole tick
 
 # The first bytes of names in the changelog. A run has the rows that one message has for a group's tick, so no record of
@@ -111,7 +112,7 @@ class Cells:
     @property
     def written(self) -> Sequence[int]:
         """Chunks that the changelog has."""
-        return tuple(_numbers(self._written))
+        return FIRST_CHUNK if self._written == 1 else tuple(_numbers(self._written))
 
     def contributions(self, start: int) -> list[Contribution]:
         """The contributions of all cells, in canonical order; the tick starts at `start`."""
