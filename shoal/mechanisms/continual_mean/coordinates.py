@@ -212,9 +212,9 @@ class CoordinatesReleaser:
             epsilon=sum((epsilon for _, _, epsilon in priors), Fraction(0)),
         )
 
-    def wanted(self) -> Iterator[tuple[BinaryCounter[Any], int]]:
+    def ahead(self, contributions: Sequence[Contribution]) -> Iterator[tuple[BinaryCounter[Any], int]]:
         for part in self._parts:
-            yield from part.wanted()
+            yield from part.ahead(contributions)
 
     def estimate(self) -> Estimate | None:
         """The release over all contributions so far; None while no coordinate has one.

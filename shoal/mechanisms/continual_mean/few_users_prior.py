@@ -146,8 +146,8 @@ class FewUsersReleaser:
         self._inner = self._open(point)
         return self._inner
 
-    def wanted(self) -> Iterable[tuple[BinaryCounter[Any], int]]:
-        return () if self._inner is None else self._inner.wanted()
+    def ahead(self, contributions: Sequence[Contribution]) -> Iterable[tuple[BinaryCounter[Any], int]]:
+        return () if self._inner is None else self._inner.ahead(contributions)
 
     def estimate(self) -> Estimate | None:
         return None if self._inner is None else self._inner.estimate()

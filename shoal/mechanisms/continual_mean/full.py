@@ -308,8 +308,13 @@ class FullReleaser:
         """Activates nothing: levels activate within a tick, in canonical order, as the paper has it."""
         return ()
 
-    def wanted(self) -> Iterator[tuple[BinaryCounter[Any], int]]:
-        for level, count in zip(self._mean.levels, self._counts, strict=False):
+    def ahead(self, contributions: Sequence[Contribution]) -> Iterator[tuple[BinaryCounter[Any], int]]:
+        """Those of the levels that are active already."""
+        counts = list(self._counts)
+        for contribution in contributions:
+            if contribution.level < self._active:
+                counts[contribution.level] += 1
+        for level, count in zip(self._mean.levels, counts, strict=False):
             if count:
                 yield self._counter(level), count
 

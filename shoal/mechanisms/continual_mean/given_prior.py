@@ -168,8 +168,11 @@ class ClippedReleaser(Headed):
         self._samples += contribution.samples
         return ()
 
-    def wanted(self) -> Iterable[tuple[BinaryCounter[Any], int]]:
-        return zip(self._counters, self._counts, strict=True)
+    def ahead(self, contributions: Sequence[Contribution]) -> Iterable[tuple[BinaryCounter[Any], int]]:
+        counts = list(self._counts)
+        for contribution in contributions:
+            counts[contribution.level if len(counts) > 1 else 0] += 1
+        return zip(self._counters, counts, strict=True)
 
     def estimate(self) -> Estimate | None:
         if not self._samples:

@@ -13,7 +13,7 @@ Proof        docs/proofs/binary-counter.md, coordinates.md
 Source       George, Ramesh, Singh and Tyagi (2024), Algorithm 2
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -81,8 +81,8 @@ class NaiveReleaser(Headed):
         self._total += contribution.total
         return ()
 
-    def wanted(self) -> tuple[tuple[BinaryCounter[Any], int]]:
-        return ((self._counter, self._samples),)
+    def ahead(self, contributions: Sequence[Contribution]) -> tuple[tuple[BinaryCounter[Any], int]]:
+        return ((self._counter, self._samples + sum([contribution.samples for contribution in contributions])),)
 
     def estimate(self) -> Estimate | None:
         t = self._samples

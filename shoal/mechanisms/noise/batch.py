@@ -141,13 +141,13 @@ def draw_block(sampler: Sampler, bits: Bits, start: int, count: int) -> Numbers:
 
 def draw_each(samplers: Sequence[Sampler], indices: Sequence[int]) -> list[int]:
     """One draw of each of these samplers, which are of one distribution and differ in their subkeys alone."""
-    law, count = samplers[0], len(samplers)
-    if count < SINGLY or not law.form.vector:
+    count = len(samplers)
+    if count < SINGLY or not samplers[0].form.vector:
         return [sampler.draw(index) for sampler, index in zip(samplers, indices, strict=True)]
     if count > CHUNK:
         return draw_each(samplers[:CHUNK], indices[:CHUNK]) + draw_each(samplers[CHUNK:], indices[CHUNK:])
     words = b"".join([sampler.words(index) for sampler, index in zip(samplers, indices, strict=True)])
-    drawn: list[int] = _chunk(law, words, count, lambda lane: samplers[lane].draw(indices[lane])).tolist()
+    drawn: list[int] = _chunk(samplers[0], words, count, lambda lane: samplers[lane].draw(indices[lane])).tolist()
     return drawn
 
 

@@ -30,6 +30,24 @@ def test_a_block_is_its_draws_one_by_one(scale: Fraction, subkey: bytes, start: 
     assert all(type(value) is int for value in block)
 
 
+@examples(20)
+@given(
+    scale=SCALES,
+    subkeys=st.lists(st.binary(min_size=32, max_size=32), min_size=1, max_size=5),
+    indices=st.lists(st.integers(0, 10**6), max_size=300),
+)
+@example(scale=Fraction(10), subkeys=[KEY], indices=list(range(batch.CHUNK + 200)))
+def test_one_draw_of_each_of_many_subkeys_is_the_one_by_itself(
+    scale: Fraction, subkeys: list[bytes], indices: list[int]
+) -> None:
+    samplers = [DiscreteLaplace(scale, subkeys[place % len(subkeys)]) for place in range(len(indices))]
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(batch, "SINGLY", 1)
+        monkeypatch.setattr(batch, "FEW", 0)  # no lane is drawn one by one because it is among the last
+        drawn = batch.draw_each(samplers, indices)
+    assert drawn == [sampler.draw(index) for sampler, index in zip(samplers, indices, strict=True)]
+
+
 class Crafted(Bits):
     """Bits that a test made up, over and over; only what a draw needs beyond its own words is the key's."""
 

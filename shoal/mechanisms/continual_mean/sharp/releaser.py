@@ -266,7 +266,7 @@ class SharpReleaser:
 
     # ---------------------------------------------------------------- out
 
-    def wanted(self) -> tuple[()]:
+    def ahead(self, contributions: Sequence[Contribution]) -> tuple[()]:
         """Always empty: a tree of this counter draws all of its nodes at once, and then seldom."""
         return ()
 

@@ -106,7 +106,7 @@ class SubgaussianReleaser:
 
     # ---------------------------------------------------------------- out
 
-    def wanted(self) -> tuple[()]:
+    def ahead(self, contributions: Sequence[Contribution]) -> tuple[()]:
         """Always empty: a tree of this counter draws all of its nodes at once, and then seldom."""
         return ()
 
