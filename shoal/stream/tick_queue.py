@@ -220,7 +220,7 @@ class Waiting:
 
         Most contributions are used before the transaction ends, and are never written.
         """
-        changes: list[tuple[bytes, bytes | None]] = [(name, None) for name in self._gone_names()]
+        changes: list[tuple[bytes, bytes | None]] = [(name, None) for name in self.dropped]
         changes += self._take_runs()
         chunks = [(pile, *change) for pile in self._with_cells if pile.cells for change in pile.cells.take_changes()]
         names = map(CHUNK.__add__, json_of_each([(pile.key, pile.tick, chunk) for pile, chunk, _ in chunks]))
@@ -228,12 +228,15 @@ class Waiting:
         self._gone, self._with_cells = [], {}
         return changes
 
-    def _gone_names(self) -> Iterator[bytes]:
-        """All that waits no more; the names of chunks are made by one call."""
+    @property
+    def dropped(self) -> list[bytes]:
+        """Names of what waited in the changelog and waits no more; those of chunks are made by one call."""
         chunks = iter(json_of_each([(one.key, one.tick, chunk) for one in self._gone for chunk in one.chunks]))
+        names: list[bytes] = []
         for one in self._gone:
-            yield from one.names
-            yield from map(CHUNK.__add__, islice(chunks, len(one.chunks)))
+            names += one.names
+            names += map(CHUNK.__add__, islice(chunks, len(one.chunks)))
+        return names
 
     @property
     def has_dropped(self) -> bool:
