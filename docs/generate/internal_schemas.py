@@ -11,6 +11,7 @@ from docs.generate.json_schema import (
     LABEL,
     NAME,
     NULL,
+    SEAL,
     TEXT,
     Schema,
     by_name,
@@ -118,6 +119,7 @@ def _release_changelog() -> Schema:
             "acted": said("Of each metric, how far ticks are closed.", by_name(LABEL, either(INTEGER, NULL))),
             "held": said("How many keys of each kind there are, and their digest.", by_name(TEXT, COUNT)),
             "reread": said("Where reading again ends.", COUNT),
+            "seal": said("A checksum of the mark without it.", SEAL),
         },
         ("reread",),
     )  # fmt: skip
@@ -132,9 +134,9 @@ def _release_changelog() -> Schema:
     kinds = {
         "head": _entry("h", "the head of a group", row(key), head),
         "kept": _entry("k", "a contribution that a releaser keeps: group, level, pseudonym", row(key, COUNT, pseudonym),
-                       row(INTEGER, TEXT, COUNT, COUNT, COUNT, total)),
+                       row(INTEGER, TEXT, COUNT, COUNT, COUNT, total, SEAL) | {"minItems": 6}),
         "run": _entry("r", "contributions of one message that wait for their tick: group, tick, how many came before",
-                      row(key, INTEGER, COUNT), rows(row(INTEGER, TEXT, COUNT, COUNT, COUNT, total))),
+                      row(key, INTEGER, COUNT), rows(either(row(INTEGER, TEXT, COUNT, COUNT, COUNT, total), SEAL))),
         "waiting": _entry("w", "one of them, as formats 1 and 2 have it: group, tick, time, pseudonym, number, level",
                           row(key, INTEGER, INTEGER, pseudonym, COUNT, COUNT), row(COUNT, total)),
         "sums": _entry("p", "sums that wait for their tick: group, tick, chunk", row(key, INTEGER, COUNT), rows(total)),
@@ -147,7 +149,8 @@ def _release_changelog() -> Schema:
         "title": "Changelog of release",
         "description": "A record of APP.release.changelog: its key is one letter, the kind, and JSON; its value is "
         "JSON, or null where it is gone. Here as one object, of kind, key and value. Under \\0topic is the id of the "
-        "contributions topic, as text. Internal.",
+        "contributions topic, as text. What is written once, and hidden groups, has a checksum of key and value at its "
+        "end (format 4). Internal.",
         "anyOf": [ref(name) for name in kinds],
         "$defs": kinds,
     })  # fmt: skip

@@ -14,6 +14,7 @@ NUMBER: Schema = {"type": "number"}
 NULL: Schema = {"type": "null"}
 NAME: Schema = {"type": "string", "pattern": "^[a-z0-9_-]+$"}
 HASH: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+SEAL: Schema = {"type": "string", "pattern": "^([0-9a-f]{8}){1,2}$"}  # of a record of release's changelog
 ISO: Schema = {"type": "string", "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$"}
 LABEL: Schema = {"type": "string", "pattern": "^[a-z0-9_-]+/[0-9]+$"}  # name/version
 GROUP_KEY: Schema = {"type": "string", "pattern": r"^[a-z0-9_-]+/[0-9]+\|"}  # name/version|group

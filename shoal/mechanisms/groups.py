@@ -46,8 +46,8 @@ class Hidden(NamedTuple):
 
     group: str
     tick: int | None  # the record is about what came then; None: about the group
-    value: Any | None  # a bounded list of ints; None: it is dropped
-    is_new: bool = False  # there was none before
+    value: Any | None  # a bounded list of ints, that of a group with how often it was written; None: it is dropped
+    before: int = 0  # how often it was written before; 0: there was none
 
 
 class Groups(Protocol):

@@ -29,7 +29,6 @@ from shoal.stream.guard import Guard, Published, PublishedBefore, check_last
 from shoal.stream.machine import Record
 from shoal.stream.pieces import Made, Pieces
 from shoal.stream.release_state import (
-    Entry,
     ReleaseChangelog,
     Rereading,
     Restored,
@@ -39,6 +38,7 @@ from shoal.stream.release_state import (
     reached_entries,
 )
 from shoal.stream.state_mark import closed_tick, lacks
+from shoal.stream.table.inventory import Entry
 from shoal.stream.tick_queue import Closing, Waiting
 from shoal.stream.topic import Metric, TopicPlan, check_beginnings
 
@@ -382,13 +382,13 @@ class ReleasePartition:
 
     def _entries(self, made: Made) -> list[Entry]:
         """What became of the state. What came and went since the last transaction was never in it, and stays out."""
-        changes, (hidden, again) = changes_of(self._groups_of), hidden_entries(self._groups_of)
+        changes, hidden = changes_of(self._groups_of), hidden_entries(self._groups_of)
         if not self._durable:
             self._waiting.forget_dropped()
             return []
-        entries = self._waiting.take_changes() + hidden
+        entries = self._waiting.take_changes()
         entries += kept_entries(changes, made.changed) + reached_entries(self._closings)
-        return self._changelog.write(entries, made.changed.items(), self._mark(), again)
+        return self._changelog.write(entries, hidden, made.changed.items(), self._mark())
 
     def _mark(self) -> dict[str, Any]:
         return {

@@ -1,10 +1,12 @@
 """The state of release as its changelog holds it: what each kind of key is, and whether all of it is there.
 
 A changelog has a mark, and these kinds of keys: heads of groups, what their releasers keep, runs of rows and chunks of
-cells that wait for their tick, and how far closings have got. The mark says of each kind how many keys there are, and a
-digest of all that does not depend on their order; both are kept up to date with each entry that is written. A
-restored state must have exactly these. Marks of older versions have no counts, but each release has raised the mark's
-`count` and its group's `seq` by one, so that the heads must add up to it.
+cells that wait for their tick, how far closings have got, and hidden groups. The mark says how many keys there are of
+each, with a digest (`table/inventory.py`), and has a seal of its own. A restored state must have exactly these, with
+the values that were written last: compaction leaves an older value where the last one was lost. What is lost of the
+end, mark included, leaves an earlier state, which is whole; the last release tells whether anything was published since
+(`guard.py`). Marks of format 1 have no counts, but each release has raised the mark's `count` and its group's `seq` by
+one, so that the heads must add up to it.
 
 Up to format 1 a worker whose configuration lacked a topic passed over that topic's messages, and its mark forgot how
 far it had been read: the next message then had a number that nobody expected. All messages are still in the
@@ -14,13 +16,10 @@ Marks of later versions need none of this.
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from operator import itemgetter
 from typing import Any, NoReturn
-from zlib import crc32
 
 import orjson
 
@@ -31,28 +30,24 @@ from shoal.models.json_bytes import json_of_each
 from shoal.models.records import Message
 from shoal.stream.clock import Clocks, SourceClock
 from shoal.stream.group import GroupState
-from shoal.stream.state_mark import MARK, RELEASE_FORMAT, REMEDY, check_mark
-from shoal.stream.tick_queue import CHUNK, ROW, RUN, Closing
+from shoal.stream.state_mark import MARK, RELEASE_FORMAT, REMEDY, SEALED_FORMAT, check_mark, format_of
+from shoal.stream.table.inventory import (
+    HEAD,
+    HIDDEN,
+    KEPT,
+    KINDS,
+    REACHED,
+    SEALED,
+    UNTOLD,
+    Entry,
+    HiddenEntry,
+    Inventory,
+    digest_before_seals,
+)
+from shoal.stream.table.seals import checksum, is_whole, is_whole_mark, sealed_mark, unsealed
+from shoal.stream.tick_queue import Closing
 
-HEAD, KEPT, REACHED, HIDDEN = b"h", b"k", b"s", b"c"
-KINDS = {
-    HEAD: "heads of groups",
-    KEPT: "kept contributions",
-    RUN: "runs of waiting contributions",
-    ROW: "waiting contributions",  # as older versions wrote them
-    CHUNK: "waiting sums",
-    REACHED: "open closings",
-    HIDDEN: "hidden groups",
-}
-# How many there are depends on values: sums fall into cells by their parts, and a window keeps no step whose sum is 0.
-# Of hidden groups it tells who is there.
-UNTOLD = frozenset({CHUNK, KEPT, HIDDEN})
-REWRITTEN = frozenset({CHUNK[0], REACHED[0]})
-KIND = itemgetter(0)  # of a key: its first byte
-DIGEST_MASK = (1 << 64) - 1
 HEADS, HEADS_SEAM = 1000, "}, {"  # heads that are made into JSON by one call, and what is between two of them
-
-Entry = tuple[bytes, bytes | None]
 
 
 @dataclass(slots=True)
@@ -77,81 +72,15 @@ class Restored:
         """One entry that is not the mark."""
         kind, (key, *rest) = name[:1], orjson.loads(name[1:])
         if kind == HEAD:
-            self.heads[key], self.sums[key] = json.loads(value), head_sum(name, value)
+            self.heads[key], self.sums[key] = json.loads(value), checksum(name, value)
         elif kind == KEPT:
-            self.kept.setdefault(key, []).append(Contribution(*orjson.loads(value)))
+            self.kept.setdefault(key, []).append(Contribution(*orjson.loads(unsealed(value))))
         elif kind == REACHED:
             self.reached.append((key, value))
         elif kind == HIDDEN:
-            self.hidden.append((key, rest[0] if rest else None, json.loads(value)))
+            self.hidden.append((key, rest[0] if rest else None, json.loads(unsealed(value))))
         else:
-            self.waiting.append((key, name, value))
-
-
-class Inventory:
-    """How many keys of each kind a changelog has, and the sum of all their checksums.
-
-    Of heads the checksum covers the values too. The other keys are looked at by name: rows and what is kept are written
-    once, and of what is written again the latest value comes in one transaction with the mark.
-
-    >>> inventory = Inventory()
-    >>> inventory.note([(b"wa", b"1"), (b"wb", b"1"), (b"pc", b"1")])
-    >>> inventory.note([(b"wa", None), (b"pc", b"2")])
-    >>> inventory.dump() == Inventory.of({b"wb": b"1", b"pc": b"2", MARK: b"{}"}).dump()
-    True
-    """
-
-    def __init__(self) -> None:
-        self._counts: Counter[int] = Counter()  # by the kinds' bytes
-        self._digest = 0
-        self._rewritten: set[bytes] = set()  # names of kinds that are written again, as long as they are there
-
-    @classmethod
-    def of(cls, items: Mapping[bytes, bytes]) -> "Inventory":
-        """Of a changelog's last values."""
-        inventory = cls()
-        inventory.note([entry for entry in items.items() if not entry[0].startswith((HEAD, MARK))])
-        for name, value in items.items():
-            if name.startswith(HEAD):
-                inventory.note_head(0, head_sum(name, value))
-        return inventory
-
-    def note(self, entries: Iterable[Entry]) -> None:
-        """What is written of all kinds but heads; a tombstone is for a key that is there.
-
-        On the way of every contribution that waits: a few passes over all, each in C.
-        """
-        added: list[bytes] = []
-        removed: list[bytes] = []
-        for name, value in entries:
-            (removed if value is None else added).append(name)
-        counts = Counter(map(KIND, added))
-        if not REWRITTEN.isdisjoint(counts):
-            again = self._rewritten
-            added = [name for name in added if name[0] not in REWRITTEN or name not in again]
-            again.update(name for name in added if name[0] in REWRITTEN)
-            counts = Counter(map(KIND, added))
-        self._counts.update(counts)
-        self._digest += sum(map(crc32, added))
-        if removed:
-            self._rewritten.difference_update(removed)
-            self._counts.subtract(Counter(map(KIND, removed)))
-            self._digest -= sum(map(crc32, removed))
-
-    def note_head(self, before: int, after: int) -> None:
-        """A head is written; `before` is the checksum of the one that it replaces, 0 if there is none."""
-        self._counts[HEAD[0]] += not before
-        self._digest += after - before
-
-    def dump(self) -> dict[str, int]:
-        """For the mark: kind -> number of keys, and the digest."""
-        counts = {chr(kind): count for kind, count in sorted(self._counts.items()) if count}
-        return counts | {"digest": self._digest & DIGEST_MASK}
-
-
-def head_sum(name: bytes, value: bytes) -> int:
-    """The checksum of a head as the changelog has it; never 0."""
-    return crc32(value, crc32(name)) | 1 << 32
+            self.waiting.append((key, name, unsealed(value)))
 
 
 def head_entries(groups: Iterable[tuple[str, GroupState]]) -> Iterator[tuple[bytes, bytes, GroupState]]:
@@ -192,16 +121,15 @@ def _kept_names(key: str, kept: Sequence[tuple[int, str]]) -> list[bytes]:
     return [begins + name[1:] for name in json_of_each(kept)]
 
 
-def hidden_entries(groups_of: Mapping[str, Groups]) -> tuple[list[Entry], list[Entry]]:
-    """What changed of the hidden groups of each metric: new and dropped records, and those that replace others."""
-    entries: tuple[list[Entry], list[Entry]] = ([], [])
+def hidden_entries(groups_of: Mapping[str, Groups]) -> list[HiddenEntry]:
+    """What changed of the hidden groups of each metric."""
+    entries: list[HiddenEntry] = []
     for label, groups in groups_of.items():
-        for group, tick, value, is_new in groups.hidden_changes():
+        for group, tick, value, before in groups.hidden_changes():
             key = f"{label}|{group}"
             name = HIDDEN + orjson.dumps([key] if tick is None else [key, tick])
-            replaces = value is not None and not is_new
             # Integers may have any size.
-            entries[replaces].append((name, None if value is None else json.dumps(value).encode()))
+            entries.append(HiddenEntry(name, None if value is None else json.dumps(value).encode(), before))
     return entries
 
 
@@ -233,17 +161,33 @@ class ReleaseChangelog:
             if items:
                 raise FailStop(f"{self._where}: its changelog has state but no mark, which is written last; {REMEDY}")
             return None
-        found = Restored(orjson.loads(raw_mark))
-        check_mark(self._where, found.mark, self._log_id, RELEASE_FORMAT)
+        found = Restored(self._mark(raw_mark))
+        self._check_seals(items)
         self._inventory = Inventory.of(items)
-        self._check_counts(found.mark)
+        self._check_counts(found.mark, items)
         for name, value in items.items():
             if name != MARK:
                 found.sort_in(name, value)
         self._check_heads(found)
         return found
 
-    def _check_counts(self, mark: Mapping[str, Any]) -> None:
+    def _mark(self, raw_mark: bytes) -> dict[str, Any]:
+        try:
+            mark: dict[str, Any] = orjson.loads(raw_mark)
+        except orjson.JSONDecodeError:
+            mark = {"format": SEALED_FORMAT, "log": self._log_id}
+        check_mark(self._where, mark, self._log_id, RELEASE_FORMAT)
+        if format_of(mark) >= SEALED_FORMAT and not is_whole_mark(raw_mark):
+            self._refuse("a mark that was altered")
+        return mark
+
+    def _check_seals(self, items: Mapping[bytes, bytes]) -> None:
+        """No record that was written once may be another."""
+        for name, value in items.items():
+            if name[:1] in SEALED and not is_whole(name, value):
+                self._refuse(f"{KINDS[name[:1]]} that were altered")
+
+    def _check_counts(self, mark: Mapping[str, Any], items: Mapping[bytes, bytes]) -> None:
         """Exactly what the mark counted must be there."""
         due = mark.get("held")
         if due is None:
@@ -255,7 +199,8 @@ class ReleaseChangelog:
             if there != must:
                 told = kind not in UNTOLD
                 self._refuse(f"{there} {name} where {must} are due" if told else f"other {name} than are due")
-        if found["digest"] != due["digest"]:
+        digest = found["digest"] if format_of(mark) >= SEALED_FORMAT else digest_before_seals(items)
+        if digest != due["digest"]:
             self._refuse("as many records as are due, but not the same")
 
     def _refuse(self, what: str) -> NoReturn:
@@ -273,22 +218,22 @@ class ReleaseChangelog:
     def write(
         self,
         entries: list[Entry],
+        hidden: Iterable[HiddenEntry],
         groups: Iterable[tuple[str, GroupState]],
         mark: dict[str, Any],
-        again: Iterable[Entry] = (),
     ) -> list[Entry]:
-        """One transaction's entries: those given, those `again` that were there, the heads of groups that released, and
-        the mark.
+        """One transaction's entries: those given, those of hidden groups, the heads of groups that released, and the
+        mark.
         """
-        self._inventory.note(entries)
-        entries += again
+        written = self._inventory.note(entries) + self._inventory.note_hidden(hidden)
         for name, value, state in head_entries(groups):
-            checksum = head_sum(name, value)
-            self._inventory.note_head(state.written, checksum)
-            state.written = checksum
-            entries.append((name, value))
-        entries.append((MARK, orjson.dumps(mark | {"format": RELEASE_FORMAT, "held": self._inventory.dump()})))
-        return entries
+            after = checksum(name, value)
+            self._inventory.note_head(state.written, after)
+            state.written = after
+            written.append((name, value))
+        counted = mark | {"format": RELEASE_FORMAT, "held": self._inventory.dump()}
+        written.append((MARK, sealed_mark(orjson.dumps(counted))))
+        return written
 
 
 class Rereading:

@@ -1,5 +1,6 @@
 """The mark of a changelog: the record that says how far the state in it reaches, whose it is, and in which form."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from shoal.models.errors import FailStop
@@ -10,16 +11,17 @@ MARK = b"\x00mark"
 # messages of topics that it did not know. 2: both stages' marks count all, and no message is passed over. 3: bound's
 # changelog is a log of what changed (`deltas/`); in release's, contributions that wait for their tick are not written
 # one by one. 4: numbers in bound's changelog have no leading zeros (`mechanisms/stores/packed.py`), and a record's
-# digest is of its format, too.
+# digest is of its format, too; release's mark has a digest of values, too.
 FORMAT = 4  # of the state of bound
 LOG_FORMAT = 3  # the first in which bound's changelog is a log
-RELEASE_FORMAT = 3
+RELEASE_FORMAT = 4
+SEALED_FORMAT = 4  # the first in which release's changelog has a digest of values
 # True of whatever state was lost: what was published stays published, so another state must be another stream.
 ANEW = "start a new `app` with raised versions of all metrics"
 REMEDY = f"restore the topic from a copy, or {ANEW}"
 
 
-def format_of(mark: dict[str, Any]) -> int:
+def format_of(mark: Mapping[str, Any]) -> int:
     """The form that a state was written in.
 
     >>> format_of({"offset": 7}), format_of({"format": 2})

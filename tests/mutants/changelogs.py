@@ -1,4 +1,4 @@
-"""Mutants of bound's changelog as a log: what a successor needs, and what it must refuse."""
+"""Mutants of both changelogs: what a successor of bound needs, and what neither stage may take for its state."""
 
 from tests.mutants.mutant import Mutant
 
@@ -7,6 +7,11 @@ NEEDED = (LOG + "test_what_is_needed_holds_everything",)
 REFUSED = (LOG + "test_a_log_that_is_not_what_was_written_is_refused",)
 TORN = "users would start again at count 0"  # what is said of a log that is refused, here of one that is whole
 ON_A_BROKER = ("agents/worker/test_logs_on_a_broker.py::test_owners_that_come_and_go_send_what_one_sends_that_stays",)
+FAULTS = "stream/table/test_faults.py::"
+OLDER = (FAULTS + "test_every_record_that_is_lost_or_older_than_the_mark_is_noticed",)
+ALTERED = (FAULTS + "test_another_number_in_a_record_is_noticed",)
+NOT_WHOLE = "as many records as are due, but not the same"  # what is said here of a state that is whole
+OTHER_RELEASES = "a state with the value that a key had before is restored, and other releases are made than are due"
 BREACH = "a successor lacks accounts, whose users start again at count 0"
 
 MUTANTS = (
@@ -218,5 +223,83 @@ MUTANTS = (
         breach="samples that wait for the end of their slot are lost with the log's beginning",
         tests=ON_A_BROKER,
         otherwise=TORN,
+    ),
+    Mutant(
+        name="sums that wait are counted by their names",
+        family="changelogs",
+        file="stream/table/inventory.py",
+        old="after = self._checksums[name] = checksum(name, value)",
+        new='after = self._checksums[name] = checksum(name, b"")',
+        breach=OTHER_RELEASES,
+        tests=OLDER,
+        quick=True,
+    ),
+    Mutant(
+        name="what heads hold is not in their checksum",
+        family="changelogs",
+        file="stream/release_state.py",
+        old="            after = checksum(name, value)\n",
+        new="            after = checksum(name, value[:0])\n",
+        breach=OTHER_RELEASES,
+        tests=(FAULTS + "test_a_whole_state_is_restored",),
+        otherwise=NOT_WHOLE,
+    ),
+    Mutant(
+        name="a hidden group counts as written once",
+        family="changelogs",
+        file="stream/table/inventory.py",
+        old="return int(held[-1]) if len(held) > len",
+        new="return 1 if len(held) > len",
+        breach=OTHER_RELEASES,
+        tests=(FAULTS + "test_a_whole_state_is_restored",),
+        otherwise=NOT_WHOLE,
+    ),
+    Mutant(
+        name="hidden groups do not say how often they were written",
+        family="changelogs",
+        file="mechanisms/two_sided/candidates.py",
+        old="before, held.writings = held.writings, held.writings + 1",
+        new="before, held.writings = held.writings, 1",
+        breach=OTHER_RELEASES,
+        tests=(FAULTS + "test_a_whole_state_is_restored",),
+        otherwise=NOT_WHOLE,
+    ),
+    Mutant(
+        name="seals that nobody looks at",
+        family="changelogs",
+        file="stream/table/seals.py",
+        old="return not is_sealed(value) or all_sealed([unsealed(value)], [crc32(name)]) == [value]",
+        new="return not is_sealed(value) or bool(all_sealed([unsealed(value)], [crc32(name)]))",
+        breach="samples that somebody changed are released",
+        tests=ALTERED,
+    ),
+    Mutant(
+        name="a record without a seal counts like one that has it",
+        family="changelogs",
+        file="stream/table/inventory.py",
+        old="self._count(kind, 1, crc32(name))",
+        new="self._count(kind, 1, _name_sum(name))",
+        breach="samples that somebody changed are released, if the seal is gone, too",
+        tests=(FAULTS + "test_a_seal_that_is_gone_is_noticed",),
+    ),
+    Mutant(
+        name="a mark without its seal",
+        family="changelogs",
+        file="stream/release_state.py",
+        old="if format_of(mark) >= SEALED_FORMAT and not is_whole_mark(raw_mark):",
+        new="if format_of(mark) > SEALED_FORMAT and not is_whole_mark(raw_mark):",
+        breach="clocks and an offset that were altered are read on at",
+        tests=ALTERED,
+    ),
+    Mutant(
+        name="the digest of a state of format 3 is not compared",
+        family="changelogs",
+        file="stream/release_state.py",
+        old="else digest_before_seals(items)\n",
+        new='else due["digest"]\n',
+        breach="a state that lacks records for which it has others makes other releases than are due",
+        tests=(
+            "stream/test_release_state.py::test_what_a_state_of_format_3_lost_is_noticed_as_far_as_its_digest_goes",
+        ),
     ),
 )

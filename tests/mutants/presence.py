@@ -312,7 +312,7 @@ SHOWN = (
     ),
     mutant(
         "how many keys a state lacks that are not shown",
-        "stream/release_state.py",
+        "stream/table/inventory.py",
         "UNTOLD = frozenset({CHUNK, KEPT, HIDDEN})",
         "UNTOLD = frozenset({CHUNK, KEPT})",
         "what ends a worker tells how many keys there are that nobody is to know of",

@@ -153,8 +153,8 @@ MUTANTS = (
     ),
     of_candidates(
         "a weight forgotten by a restart",
-        "candidate.weight, candidate.changed, waking, candidate.samples, candidate.total = value",
-        "_, candidate.changed, waking, candidate.samples, candidate.total = value",
+        "candidate.weight, candidate.changed, waking, candidate.samples, candidate.total, *writings = value",
+        "_, candidate.changed, waking, candidate.samples, candidate.total, *writings = value",
         "n falls: each neighbour pays for both draws",
         AGAIN,
     ),

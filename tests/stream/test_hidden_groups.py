@@ -3,30 +3,39 @@
 import orjson
 import pytest
 
+from shoal.models.config.file import Config
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.release import ReleasePartition
-from shoal.stream.release_state import HIDDEN
+from shoal.stream.table.inventory import HIDDEN
 from shoal.stream.topic import TopicPlan, plan_topic
 from tests.privacy.attended import present
 from tests.stream.simulation import SECRET, event
 
 SECOND = 10**6
-FOUND = present({"group": "g", "statistic": "count", "value": None, "range": None, "delta": "1e-6", "step": "1s"})
+COUNT = {"group": "g", "statistic": "count", "value": None, "range": None, "delta": "1e-6", "step": "1s"}
+FOUND = present(COUNT)
+IN_WINDOWS = present({**COUNT, "decay": {"kind": "window", "length": "4s"}})
 CLOCK = "t|0|fold|2592000000000|2|beats"
 
 
-def plan() -> TopicPlan:
-    return plan_topic(FOUND, "events", SECRET, source_partitions=1, contributions_partitions=1)
+def plan(cfg: Config = FOUND) -> TopicPlan:
+    return plan_topic(cfg, "events", SECRET, source_partitions=1, contributions_partitions=1)
+
+
+def restored(changelog: dict[bytes, bytes], cfg: Config = FOUND) -> ReleasePartition:
+    machine = ReleasePartition([plan(cfg)], 0, idle_after=1)
+    machine.restore(changelog)
+    return machine
 
 
 class Partition:
     """One contributions partition, which is told who comes, and its changelog."""
 
-    def __init__(self) -> None:
+    def __init__(self, cfg: Config = FOUND) -> None:
         self.changelog: dict[bytes, bytes] = {}
-        self.machine = ReleasePartition([plan()], 0, idle_after=1)
+        self.machine = ReleasePartition([plan(cfg)], 0, idle_after=1)
         self.machine.start(0)
         self._number = 0
 
@@ -50,11 +59,6 @@ class Partition:
                     self.changelog[name] = value
         return found
 
-    def restored(self, changelog: dict[bytes, bytes]) -> ReleasePartition:
-        machine = ReleasePartition([plan()], 0, idle_after=1)
-        machine.restore(changelog)
-        return machine
-
 
 def test_nothing_tells_of_a_key_before_it_is_shown() -> None:
     partition = Partition()
@@ -70,7 +74,7 @@ def test_nothing_tells_of_a_key_before_it_is_shown() -> None:
     assert [group for _, group, *_ in machine.heads()] == ["town"]
     assert [orjson.loads(one)["seq"] for one in partition.come(106)] == [2, 3, 4]
     assert {orjson.loads(name[1:])[0] for name in partition.changelog if name.startswith(HIDDEN)} == {"m0/1|secret"}
-    again = partition.restored(partition.changelog)
+    again = restored(partition.changelog)
     assert [head[1:] for head in again.heads()] == [head[1:] for head in machine.heads()]
 
 
@@ -78,10 +82,10 @@ def test_a_state_that_lacks_a_hidden_group_is_refused_and_the_group_is_not_named
     partition = Partition()
     partition.come(101, secret=2, town=3)
     partition.come(102, secret=1)
-    partition.restored(partition.changelog)
+    restored(partition.changelog)
     for name in [name for name in partition.changelog if name.startswith(HIDDEN)]:
         with pytest.raises(FailStop, match="other hidden groups than are due") as refused:
-            partition.restored({key: value for key, value in partition.changelog.items() if key != name})
+            restored({key: value for key, value in partition.changelog.items() if key != name})
         assert "secret" not in str(refused.value)
 
 

@@ -14,8 +14,10 @@ from shoal.models.errors import FailStop
 from shoal.stream.bound import BoundPartition
 from shoal.stream.group import GroupState
 from shoal.stream.release import ReleasePartition
-from shoal.stream.release_state import HEAD, HEADS, HIDDEN, KEPT, KINDS, Inventory, head_entries
+from shoal.stream.release_state import HEADS, head_entries
 from shoal.stream.state_mark import FORMAT, MARK, RELEASE_FORMAT
+from shoal.stream.table.inventory import HEAD, HIDDEN, KEPT, KINDS, SEALED, Inventory, digest_before_seals
+from shoal.stream.table.seals import unsealed
 from shoal.stream.tick_queue import CHUNK, ROW, RUN
 from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, Cluster, config, event, names_of
@@ -76,8 +78,8 @@ def restored(changelog: dict[bytes, bytes]) -> ReleasePartition:
 
 
 def changed(changelog: dict[bytes, bytes], **changes: object) -> dict[bytes, bytes]:
-    """With other fields in the mark; None takes one away."""
-    mark = orjson.loads(changelog[MARK]) | changes
+    """With other fields in the mark; None takes one away. No older version, and maybe no newer one, seals it."""
+    mark = orjson.loads(changelog[MARK]) | {"seal": None} | changes
     return changelog | {MARK: orjson.dumps({name: value for name, value in mark.items() if value is not None})}
 
 
@@ -113,7 +115,8 @@ def test_a_key_in_the_place_of_another_is_noticed(kind: bytes) -> None:
     state = next(state for state in all_states() if any(name.startswith(kind) for name in state))
     gone = next(name for name in state if name.startswith(kind))
     other = gone.replace(b'["m', b'["n', 1)
-    with pytest.raises(FailStop, match="as many records as are due, but not the same"):
+    said = f"{KINDS[kind]} that were altered" if kind in SEALED else "as many records as are due, but not the same"
+    with pytest.raises(FailStop, match=said):
         restored({name: value for name, value in state.items() if name != gone} | {other: state[gone]})
 
 
@@ -129,6 +132,20 @@ def test_a_state_without_its_mark_is_refused() -> None:
     del state[MARK]
     with pytest.raises(FailStop, match="has state but no mark"):
         restored(state)
+
+
+@pytest.mark.parametrize("kind", SEEN, ids=SEEN.values())
+def test_what_a_state_of_format_3_lost_is_noticed_as_far_as_its_digest_goes(kind: bytes) -> None:
+    state = next(state for state in all_states() if any(name.startswith(kind) for name in state))
+    older = before_seals(state)
+    assert restored(older).counted
+    gone = next(name for name in older if name.startswith(kind))
+    for wrong in (
+        {name: value for name, value in older.items() if name != gone},
+        {name.replace(b'["m', b'["n', 1) if name == gone else name: value for name, value in older.items()},
+    ):
+        with pytest.raises(FailStop, match=r"are due"):
+            restored(wrong)
 
 
 @examples(8)
@@ -149,11 +166,18 @@ def in_rows(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
     for name, value in state.items():
         if name.startswith(RUN):
             group, tick, _ = orjson.loads(name[1:])
-            for row in orjson.loads(value):
+            for row in orjson.loads(unsealed(value)):
                 older[ROW + orjson.dumps([group, tick, *row[:4]])] = orjson.dumps(row[4:])
         elif name != MARK:
             older[name] = value
-    return changed(older | {MARK: state[MARK]}, format=2, held=Inventory.of(older).dump())
+    return before_seals(older | {MARK: state[MARK]}, 2)
+
+
+def before_seals(state: dict[bytes, bytes], number: int = 3) -> dict[bytes, bytes]:
+    """A state as formats 2 and 3 have it: nothing is sealed, and the mark's digest is of names and heads."""
+    older = {name: unsealed(value) if name[:1] in SEALED else value for name, value in state.items()}
+    held = Inventory.of(older).dump() | {"digest": digest_before_seals(older)}
+    return changed(older, format=number, held=held)
 
 
 def test_contributions_that_an_older_version_wrote_one_by_one_wait_on() -> None:
@@ -177,10 +201,12 @@ def test_contributions_that_an_older_version_wrote_one_by_one_wait_on() -> None:
     assert not waited & home.changelog.keys()
 
 
-def test_the_next_mark_after_an_older_one_counts() -> None:
+@pytest.mark.parametrize("counted", [False, True])
+def test_the_next_mark_after_an_older_one_counts(counted: bool) -> None:
     cluster = cluster_after(4)
     home = cluster.homes[0]
-    home.changelog = changed(home.changelog, held=None, format=None)
+    older = before_seals(home.changelog)
+    home.changelog = older if counted else changed(older, held=None, format=None)
     cluster.crash_release(0)
     for _ in range(2):  # first what was due already
         cluster.release(0, 1)

@@ -14,8 +14,8 @@ from shoal.mechanisms.groups import Closed, Groups, IsHome, Rows
 from shoal.models.config.file import Config
 from shoal.models.records import release_id
 from shoal.stream.file_run import FileRun, Line
-from shoal.stream.release_state import HEAD
 from shoal.stream.state_mark import MARK
+from shoal.stream.table.inventory import HEAD
 from shoal.stream.tick_queue import CHUNK
 from shoal.stream.topic import TopicPlan, plan_topic
 from tests.stream.simulation import SECRET, Cluster, config, event, run_file

@@ -6,7 +6,8 @@ before it is due, but for the ticks at which the threshold doubles its horizon, 
 
 Draws        rho under the name (key of the metric, key, "rho"), a wait under (..., "cross", tick of the change)
 State        a record is written when something comes, never at a silent tick: weight, tick of its last change, tick at
-             which it is shown if that is known, and what came: in all, or tick by tick for sums that forget
+             which it is shown if that is known, and what came: in all, or tick by tick for sums that forget; how often
+             it was written, so that an older one is known where the last one was lost. That of a tick is written once
 Order        what came in a tick is one change, however it was cut into messages: the draw before it is void
 Memory       candidates stay for ever: to drop one by what others did, or by age, would make n fall
 Proof        docs/proofs/first-crossing.md
@@ -35,14 +36,14 @@ def keyed_words(key: bytes) -> Words:
 class Candidate:
     """One key; what came to it stands elsewhere where ticks are kept apart."""
 
-    __slots__ = ("changed", "is_written", "samples", "total", "weight")
+    __slots__ = ("changed", "samples", "total", "weight", "writings")
 
     def __init__(self) -> None:
         self.weight = 0  # n, in parts of a unit's
         self.changed = 0  # the tick of the last newcomer
         self.samples = 0  # in all
         self.total: Any = None
-        self.is_written = False
+        self.writings = 0  # how often its record was written
 
 
 class Candidates:
@@ -111,8 +112,7 @@ class Candidates:
             candidate.weight += weight
             candidate.changed = tick
             self._draw(group, candidate, tick)
-        self._note(group, None, is_new=not candidate.is_written)
-        candidate.is_written = True
+        self._note(group, None, is_new=not candidate.writings)
 
     def _came(self, group: str, candidate: Candidate, tick: int, contribution: Contribution) -> None:
         plus, came = self._form.plus, self._form.of(contribution)
@@ -149,7 +149,7 @@ class Candidates:
         """What came to a key, which is a candidate no more; the effective times are ages in ticks."""
         candidate = self._held.pop(group)
         self._waking.pop(group, None)
-        self._drop(group, None)
+        self._drop(group, None, candidate.writings)
         shown = list(self._form.contributions(0, (candidate.samples, candidate.total)))
         for then, held in self._ticks.pop(group, {}).items():
             self._drop(group, then)
@@ -161,11 +161,11 @@ class Candidates:
     def _note(self, group: str, tick: int | None, *, is_new: bool) -> None:
         self._changed.setdefault(group, {}).setdefault(tick, is_new)
 
-    def _drop(self, group: str, tick: int | None) -> None:
+    def _drop(self, group: str, tick: int | None, writings: int = 1) -> None:
         """The record of a tick, or of a candidate, is to be dropped, if it was ever written."""
         noted = self._changed.get(group, {})
         if not noted.pop(tick, False):
-            self._dropped.append(Hidden(group, tick, None))
+            self._dropped.append(Hidden(group, tick, None, writings))
 
     def changes(self) -> Iterator[Hidden]:
         """The records that changed since the last call."""
@@ -173,14 +173,15 @@ class Candidates:
         changed, self._changed = self._changed, {}
         yield from dropped
         for group, records in changed.items():
-            for tick, is_new in records.items():
-                yield Hidden(group, tick, self._value(group, tick), is_new)
+            for tick in records:
+                yield self._record(group) if tick is None else Hidden(group, tick, list(self._ticks[group][tick]))
 
-    def _value(self, group: str, tick: int | None) -> list[Any]:
-        if tick is not None:
-            return list(self._ticks[group][tick])
+    def _record(self, group: str) -> Hidden:
+        """The record of a candidate, which is being written."""
         held = self._held[group]
-        return [held.weight, held.changed, self._waking.get(group, 0), held.samples, held.total]
+        before, held.writings = held.writings, held.writings + 1
+        value = [held.weight, held.changed, self._waking.get(group, 0), held.samples, held.total, held.writings]
+        return Hidden(group, None, value, before)
 
     def restore(self, group: str, tick: int | None, value: Any) -> None:
         """Take over a record."""
@@ -188,8 +189,8 @@ class Candidates:
             self._ticks.setdefault(group, {})[tick] = (value[0], value[1])
             return
         candidate = self._held[group] = Candidate()
-        candidate.weight, candidate.changed, waking, candidate.samples, candidate.total = value
-        candidate.is_written = True
+        candidate.weight, candidate.changed, waking, candidate.samples, candidate.total, *writings = value
+        candidate.writings = writings[0] if writings else 1  # older versions did not count them
         change = self._next_change(max(candidate.changed, self._first))
         self._renewal = min(self._renewal or change, change)
         if waking:
