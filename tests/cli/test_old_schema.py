@@ -84,6 +84,14 @@ def test_the_dashboard_says_the_same(log: Path) -> None:
     assert (str(refused.value), revision(log)) == (REMEDY, OLD)
 
 
+def test_a_check_says_it_too_and_changes_nothing(log: Path) -> None:
+    before = log.read_bytes()
+    assert REMEDY.partition("; ")[0] in shoal("check", "shoal.toml").stdout
+    assert log.read_bytes() == before
+    assert shoal("migrate", "shoal.toml").exit_code == 0
+    assert "its schema is that of this version" in shoal("check", "shoal.toml").stdout
+
+
 def test_what_may_write_migrates_by_itself(log: Path) -> None:
     assert shoal("budget", "shoal.toml").exit_code == 0
     assert revision(log) == revisions()[-1]

@@ -1,7 +1,8 @@
 """The database of the audit log, SQLite or PostgreSQL: its schema, and transactions that read or write.
 
-Whoever opens a SQLite file to write makes and migrates it; what only reads never does. PostgreSQL is migrated by `shoal
-migrate` alone. Either way all steps are one transaction behind a lock, so several processes may come at once.
+Whoever opens a SQLite file to write makes and migrates it; what only reads, or looks, never does. PostgreSQL is
+migrated by `shoal migrate` alone. Either way all steps are one transaction behind a lock, so several processes may come
+at once.
 """
 
 import secrets
@@ -17,6 +18,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.pool import StaticPool
 
 from shoal.agents.audit.completeness import lost_rows
 from shoal.migrations import versions
@@ -26,6 +28,7 @@ from shoal.models.tables import Log
 
 BUSY_SECONDS = 30  # waiting for another process of this host to commit; its longest transaction takes a few seconds
 MIGRATION_LOCK = 0x73686F616C  # "shoal", any number that no one else of the database locks
+IN_MEMORY = URL.create("sqlite")  # for who asks what a log would say that is not there yet
 REVISIONS = "v[0-9][0-9][0-9]_*.py"  # v001_first_tables.py makes revision 001
 
 
@@ -45,8 +48,8 @@ def now() -> str:
 class Database:
     """An engine and its two kinds of transaction."""
 
-    def __init__(self, url: str, *, patience: float = BUSY_SECONDS) -> None:
-        self.url = _read_url(url)
+    def __init__(self, url: str | URL, *, patience: float = BUSY_SECONDS) -> None:
+        self.url = _read_url(url) if isinstance(url, str) else url
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         make = _sqlite if self.is_sqlite else _postgresql
         self._engine = make(self.url, patience)
@@ -66,6 +69,11 @@ class Database:
         with _reachable(), self._engine.connect() as connection:
             with connection.execution_options(shoal_write=True).begin():
                 yield connection
+
+    def has_file(self) -> bool:
+        """Whether the SQLite file is there, and somebody has written to it."""
+        file = Path(str(self.url.database))
+        return file.is_file() and file.stat().st_size > 0
 
     def close(self) -> None:
         self._engine.dispose()
@@ -91,7 +99,9 @@ def _read_url(url: str) -> URL:
 
 
 def _sqlite(url: URL, patience: float) -> Engine:
-    engine = create_engine(url, hide_parameters=True, pool_timeout=patience, connect_args={"timeout": 0})
+    # One connection is a database in memory; whoever asks for another would find it empty.
+    pool: dict[str, Any] = {"poolclass": StaticPool} if url == IN_MEMORY else {"pool_timeout": patience}
+    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": 0}, **pool)
 
     @event.listens_for(engine, "connect")
     def connect(connection: sqlite3.Connection, _record: Any) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 from shoal.agents.audit import budget, log, owners, registration
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.audit.completeness import check_whole, lost_rows
-from shoal.agents.audit.database import Database, bring_to_head
+from shoal.agents.audit.database import IN_MEMORY, Database, bring_to_head
 from shoal.agents.audit.log import Appended, Group, Head, NotOwner
 from shoal.agents.audit.owners import Ownership, Version
 from shoal.agents.audit.registration import Agreement, Request, ended_when, version_name
@@ -50,6 +50,7 @@ class Ledger:
     def __init__(self, database: Database, log_id: str) -> None:
         self.database = database
         self.log_id = log_id
+        self.is_there = True  # False: what is only looked at does not exist
         self.run = secrets.token_hex(16)
 
     @classmethod
@@ -61,6 +62,26 @@ class Ledger:
         except BaseException:
             database.close()
             raise
+
+    @classmethod
+    def look(cls, url: str) -> Self:
+        """Open a log without making or migrating it: an empty one in memory stands for a SQLite file to come.
+
+        Raises:
+            LedgerError: its schema is of another version.
+        """
+        database = Database(url)
+        is_there = not database.is_sqlite or database.has_file()
+        if not is_there:
+            database.close()
+            database = Database(IN_MEMORY)
+        try:
+            ledger = cls(database, bring_to_head(database, migrate=not is_there))
+        except BaseException:
+            database.close()
+            raise
+        ledger.is_there = is_there
+        return ledger
 
     def close(self) -> None:
         """Close all connections; the next use opens them again."""
@@ -121,6 +142,11 @@ class Ledger:
                 due, name = owner.releases, version_name(metric, version)
                 raise lost_rows("release", f"{due} are due of {name}, and {logged[metric, version]} are there")
         return Standing(heads, ownerships, activated)
+
+    def published_by_workers(self, app: str) -> int:
+        """How many releases the log has of versions that the app's workers own."""
+        with self.database.read() as connection:
+            return sum(one.releases for one in owners.owners(connection, app).values() if one.by_workers)
 
     def partitions(self, app: str) -> dict[str, int]:
         """Partitions of the topics that an app's workers have read; empty after file runs alone."""

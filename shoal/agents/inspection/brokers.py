@@ -3,6 +3,7 @@
 import asyncio
 
 from shoal.agents.inspection.findings import BROKERS, POLICIES, RIGHTS, TOPICS, Asked, Findings
+from shoal.agents.inspection.passed import passed_releases
 from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead
 from shoal.agents.kafka.rights import verify_rights, wanted_rights
 from shoal.agents.kafka.settings import KafkaSettings, settings_of
@@ -39,7 +40,10 @@ def _answering(findings: Findings, settings: KafkaSettings, config: Config) -> A
     if verified is None:
         return Asked(warnings=[*unknown, *clock])
     counts = {name: verified.partitions[name] for name in (*config.topics, settings.contributions)}
-    return Asked(counts, [*verified.warnings, *verified.durability, *unknown, *clock])
+    asked = Asked(counts, [*verified.warnings, *verified.durability, *unknown, *clock])
+    with findings.looking_at(TOPICS):
+        asked.passed = asyncio.run(passed_releases(settings, verified.partitions[settings.releases]))
+    return asked
 
 
 async def _reach(settings: KafkaSettings) -> None:

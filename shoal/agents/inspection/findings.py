@@ -104,6 +104,7 @@ class Asked:
     partitions: dict[str, int] = field(default_factory=dict)  # none unless everything is as it must be
     warnings: list[str] = field(default_factory=list)
     refused: str | None = None  # why a worker would not start
+    passed: int = 0  # releases that the audit log must have, for the consumer group has passed over them
 
     def fields(self) -> dict[str, Any]:
         return {"partitions": dict(self.partitions)} | ({"kafka": self.refused} if self.refused else {})

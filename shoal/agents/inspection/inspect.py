@@ -15,12 +15,13 @@ from shoal.agents.audit.session import Session, load_config, read_key, refuse_ab
 from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
 from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, Asked, Findings
 from shoal.agents.inspection.promises import in_words, promises
+from shoal.agents.kafka.settings import KafkaSettings, settings_of
 from shoal.agents.lane import lane_of_environment, unknown_of_config, words_of
 from shoal.agents.people import add_people
 from shoal.agents.plan.caveats import caveats
 from shoal.mechanisms.words import many
 from shoal.models.config.file import Config
-from shoal.models.errors import KafkaError
+from shoal.models.errors import KafkaError, LedgerError
 
 NO_KAFKA = "no [kafka] section: only what `shoal run` needs was checked"
 FIRST = ("metrics", "guarantee", "unit", "budget", "partitions", "log")
@@ -66,6 +67,7 @@ class Inspection:
         if key is None or ledger is None:
             self.findings.sections["guarantee"].leave("what would be charged needs the key and the ledger")
             return
+        self._logged(config, ledger, asked.passed)
         agreement = self._agree(Session(self._path, config, key, ledger), asked.partitions)
         if agreement is not None:
             self._guarantee(config, agreement, ledger)
@@ -118,11 +120,23 @@ class Inspection:
 
     def _ledger(self, config: Config, closing: ExitStack) -> Ledger | None:
         with self.findings.looking_at("ledger") as found:
-            ledger = closing.enter_context(Ledger.open(config.audit.url))
-            found.ok("it answers, and its schema is that of this version")
-            self._fields["log"] = ledger.log_id
+            ledger = closing.enter_context(Ledger.look(config.audit.url))
+            if ledger.is_there:
+                found.ok("it answers, and its schema is that of this version")
+            else:
+                found.ok("it is not there yet, and is made by the first worker or file run")
+            self._fields["log"] = ledger.log_id if ledger.is_there else None
             return ledger
         return None
+
+    def _logged(self, config: Config, ledger: Ledger, passed: int) -> None:
+        """Whether the log has what workers take for logged: one that was restored from an older copy stays behind."""
+        with self.findings.looking_at("ledger") as found:
+            lacks = passed - ledger.published_by_workers(config.kafka.app)
+            if lacks > 0:
+                raise LedgerError(behind(lacks, settings_of(config)))
+            if passed:
+                found.ok("it has all releases that the consumer group has passed over")
 
     def _agree(self, session: Session, partitions: dict[str, int]) -> Agreement | None:
         agreement = None
@@ -158,3 +172,14 @@ class Inspection:
         """
         for error in sorted(self.findings.refused, key=lambda error: isinstance(error, KafkaError)):
             raise error
+
+
+def behind(lacks: int, settings: KafkaSettings) -> str:
+    """What to do about an audit log that lacks so many releases which no worker will read again by itself."""
+    topics = f"--topic {settings.releases} --topic {settings.activations}"
+    return (
+        f"it lacks {many(lacks, 'release')} that the consumer group has passed over, as after it was restored from an "
+        "older copy; stop all workers, set the group's offsets to the beginning with kafka-consumer-groups "
+        f"--bootstrap-server {settings.brokers} --group {settings.app} --reset-offsets --to-earliest {topics} "
+        "--execute, and start them: what the log has is skipped"
+    )

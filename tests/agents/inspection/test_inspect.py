@@ -63,6 +63,38 @@ def test_with_a_key_all_but_kafka_is_in_order(here):
     assert isinstance(refused, KafkaError)
 
 
+@pytest.mark.parametrize("there", [False, True], ids=["no file", "an empty file"])
+def test_a_log_that_is_not_there_is_said_and_not_made(here, there):
+    key_file.new(here / "shoal.key")
+    if there:
+        (here / "log.db").touch()
+    before = {path: path.read_bytes() for path in here.iterdir()}
+    sections, shown, _ = checked()
+    # what a first registration would charge is said all the same
+    assert shown["metrics"][0]["charge"] == 1.0
+    assert [
+        line["text"] for section in shown["sections"] if section["name"] == "ledger" for line in section["lines"]
+    ] == [
+        "it is not there yet, and is made by the first worker or file run",
+        "1 metric would be registered",
+    ]
+    assert shown["log"] is None
+    assert {path: path.read_bytes() for path in here.iterdir()} == before
+
+
+def test_a_log_that_is_gone_while_the_key_knows_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    desk = Desk(tmp_path)
+    desk.put("in.jsonl", lines(EVENTS))
+    desk.run("in.jsonl")
+    for file in tmp_path.glob("log.db*"):
+        file.unlink()
+    sections, _, refused = checked()
+    assert "belongs to another audit log" in sections["key"]["failed"]
+    assert isinstance(refused, KeyFileError)
+    assert not list(tmp_path.glob("log.db*"))
+
+
 def test_a_configuration_that_cannot_be_read_ends_the_check(here):
     Path("shoal.toml").write_text("[")
     sections, shown, refused = checked()

@@ -51,7 +51,7 @@ def migrate(config: ConfigPath, as_json: AsJson = False) -> None:
     """Bring the SQL schema of the audit log to the state this version needs.
 
     Safe to repeat, and with several at once. PostgreSQL needs it before any other command. A SQLite file is made and
-    migrated by worker, run, check, budget and audit too; after an upgrade, commands that only read ask for it.
+    migrated by worker, run, budget and audit too; after an upgrade, check and commands that only read ask for it.
 
     Example: shoal migrate shoal.toml
     """

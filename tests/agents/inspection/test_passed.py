@@ -1,0 +1,104 @@
+"""An audit log that was restored from a copy older than the topics is found, and what is said brings it back."""
+
+import asyncio
+import shutil
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import orjson
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from typer.testing import CliRunner
+
+from shoal.agents.cli.main import app
+from shoal.models.errors import LedgerError
+from tests.support.deployment import Deployment, rows
+from tests.support.kafka import Kafka
+from tests.support.people import visits
+from tests.support.workers import wait_until
+
+PARTITIONS = 2
+
+
+def ledger(config: Path) -> tuple[dict[str, list[str]], BaseException | None]:
+    """What the ledger's section says, texts and remedies by state; and the refusal."""
+    ran = CliRunner().invoke(app, ["check", str(config), "--json"])
+    sections = {section["name"]: section["lines"] for section in orjson.loads(ran.stdout)["sections"]}
+    said: dict[str, list[str]] = {}
+    for line in sections["ledger"]:
+        said.setdefault(line["state"], []).append(f"{line['text']}; {line.get('remedy', '')}")
+    return said, ran.exception
+
+
+def copy_log(folder: Path, name: str) -> None:
+    with closing(sqlite3.connect(folder / "shoal.db")) as log, closing(sqlite3.connect(folder / name)) as copy:
+        log.backup(copy)
+
+
+def restore_log(folder: Path, name: str) -> None:
+    for file in folder.glob("shoal.db*"):
+        file.unlink()
+    shutil.copy(folder / name, folder / "shoal.db")
+
+
+def set_to_the_beginning(shoals: Deployment) -> None:
+    """As kafka-consumer-groups does, once the group has no member any more."""
+
+    async def set_offsets() -> None:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=shoals.kafka.bootstrap, group_id=shoals.app, enable_auto_commit=False
+        )
+        await consumer.start()
+        try:
+            names = (f"{shoals.app}.releases", f"{shoals.app}.activations")
+            places = [TopicPartition(name, number) for name in names for number in range(PARTITIONS)]
+            consumer.assign(places)
+            await consumer.commit(await consumer.beginning_offsets(places))
+        finally:
+            await consumer.stop()
+
+    for _ in range(60):
+        try:
+            return asyncio.run(set_offsets())
+        except Exception:  # a worker that ended counts for a session
+            time.sleep(1)
+    raise AssertionError("the group is not empty")
+
+
+@pytest.mark.slow
+def test_a_log_from_an_older_copy_is_found_and_comes_back(kafka: Kafka, tmp_path: Path) -> None:
+    with Deployment(kafka, tmp_path, {"group": "city"}, sources={"events": 1}, partitions=PARTITIONS) as shoals:
+        events = visits(600, step=300)
+        shoals.oracle.run(events)
+        # given a copy of a log that has some releases, and a log that has all of them
+        shoals.worker().wait_owns(3)
+        shoals.produce(events[:300])
+        wait_until(lambda: rows(shoals.config)[0] >= 5, 60, lambda: f"{rows(shoals.config)} in SQL")
+        copy_log(tmp_path, "copy.db")
+        shoals.produce(events[300:], end=True)
+        shoals.expect_equality()
+        shoals.wait_audited()
+        shoals.stop_all()
+        said, refused = ledger(shoals.config)
+        assert refused is None
+        assert "it has all releases that the consumer group has passed over; " in said["ok"]
+        # when the copy is restored
+        restore_log(tmp_path, "copy.db")
+        # then the check says so, and what to do
+        said, refused = ledger(shoals.config)
+        assert isinstance(refused, LedgerError)
+        (failed,) = said["failed"]
+        assert (
+            "that the consumer group has passed over, as after it was restored from an older copy; stop all" in failed
+        )
+        assert f"--group {shoals.app} --reset-offsets --to-earliest --topic {shoals.app}.releases" in failed
+        # and that helps
+        set_to_the_beginning(shoals)
+        assert "failed" not in ledger(shoals.config)[0]
+        shoals.worker().wait_owns(3)
+        shoals.expect_equality()
+        shoals.wait_audited()
+        assert ledger(shoals.config)[1] is None
+        shoals.stop_all()
