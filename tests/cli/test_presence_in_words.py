@@ -140,6 +140,8 @@ def test_a_metric_that_ends_has_one_threshold_and_is_planned_until_then(folder, 
     noise = float(text.partition("noise of standard deviation ")[2].partition(" ")[0])
     assert "after 60 releases" in text
     assert "60d, at constant rates" in said("plan", "shoal.toml", "--users", 5000).stdout
+    skewed = " ".join(said("plan", "shoal.toml", "--users", 5000, "--pattern", "skewed").stdout.split())
+    assert "60d, on average, a few users with most" in skewed
     (fields,) = json.loads(said("plan", "shoal.toml", "--users", 5000, "--json").stdout)["metrics"]
     assert fields["workload"]["steps"] == 60
     assert fields["over_time"][-1]["count_sd"] == pytest.approx(noise, rel=0.01)

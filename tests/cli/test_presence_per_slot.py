@@ -116,6 +116,28 @@ def test_a_plan_without_cells_and_with_too_few_users(folder):
     assert "5 users with 0.011 samples each" in said("plan", "shoal.toml", "--users", 5).stdout
 
 
+def test_a_skewed_pattern_leaves_out_what_few_users_give_beyond_the_cap(folder):
+    """Both have 4 samples a user and slot on average; of the skewed ones most are of users who are over the cap."""
+    Path("shoal.toml").write_text(HEAD + METRIC)
+    stated = ("plan", "shoal.toml", "--users", 4000, "--samples", 4, "--json")
+    (even,), (skewed,) = (json.loads(said(*stated, *more).stdout)["metrics"] for more in ((), ("--pattern", "skewed")))
+    assert even["workload"] == skewed["workload"]
+    samples = [[at["samples"] for at in plan["by_max_contributions"]] for plan in (even, skewed)]
+    assert samples[0] == [4000, 8000, 16000, 16000, 16000]
+    # everybody has at least one; then less and less comes of it
+    assert samples[1][0] == pytest.approx(4000)
+    assert samples[1] == sorted(samples[1])
+    assert all(few < all_ for few, all_ in zip(samples[1][1:], samples[0][1:], strict=True))
+    text = said(*stated[:-1], "--pattern", "skewed").stdout
+    assert "4,000 users with 4 samples each in a slot on average, a few users with most" in " ".join(text.split())
+
+
+def test_the_share_that_is_configured_has_a_row_of_its_own(folder):
+    Path("shoal.toml").write_text(HEAD + METRIC + FOUND + "selection = { epsilon = 0.4 }\n")
+    (fields,) = json.loads(said("plan", "shoal.toml", "--users", 4000, "--json").stdout)["metrics"]
+    assert [row["share"] for row in fields["by_selection_share"]] == [0.1, 0.2, 0.35, 0.4, 0.5, 0.65, 0.8]
+
+
 def test_a_plan_of_a_distribution_says_how_far_shares_are_off(folder):
     metric = METRIC.replace("slot-mean", "slot-distribution")
     Path("shoal.toml").write_text(HEAD + metric)

@@ -167,7 +167,8 @@ def _workload(spec: Spec, steady: Steady) -> str:
     work = steady.work
     key = " in one key" if spec.group is not None else ""
     over = duration(work.steps * spec.cadence)
-    return f"{work.users:,} users{key} with {samples(work.samples)} each over {over}, at constant rates"
+    pattern = "on average, a few users with most" if work.pattern == "skewed" else "at constant rates"
+    return f"{work.users:,} users{key} with {samples(work.samples)} each over {over}, {pattern}"
 
 
 def _tables(spec: Spec, looks: list[Look], by_cap: list[tuple[int, Look]]) -> Iterator[Table]:

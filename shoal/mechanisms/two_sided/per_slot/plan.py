@@ -1,7 +1,8 @@
 """The plan of a statistic per slot under relation add-remove: the noise of a cell, and who has to come for it to show.
 
 Noise is that of the very mechanism. Nothing is planned from real records: what a plan shows of them would tell who is
-there. Units are taken to give equally many samples in each slot that they may be in, and cells to have equally many.
+there. A unit is taken to give equally many samples in each slot that it may be in, and cells to have equally many; what
+units give in all is alike, or skewed.
 """
 
 import math
@@ -29,18 +30,26 @@ class Work:
     """What happens in a slot."""
 
     users: int  # in all cells
-    samples: float  # of a user in a slot, in all cells
+    samples: float  # of a user in a slot, in all cells, on average
     cells: int
+    classes: tuple[tuple[float, float], ...] = ((1.0, 1.0),)  # part of the users, samples of each beside the average
 
     @classmethod
     def of(cls, spec: Spec, stated: Stated) -> "Work":
         cells = (stated.cells or stated.groups or 1) if keys.has_cells(spec) else 1
         each = spec.contribution_limit / slots_of(spec) if stated.samples is None else stated.samples
-        return cls(stated.users, float(each), cells)
+        mean = float(each * slots_of(spec))  # which a user gives at once, or slot by slot: the cap is one over all
+        classes = stated.pattern(stated.users, mean).classes
+        return cls(stated.users, float(each), cells, tuple((share, size / mean) for share, size in classes))
 
     def counted(self, spec: Spec) -> float:
         """The samples of a user in a slot that count, on average."""
-        return min(self.samples, float(spec.contribution_limit / slots_of(spec)))
+        most = float(spec.contribution_limit / slots_of(spec))
+        return sum(share * min(self.samples * size, most) for share, size in self.classes)
+
+    @property
+    def is_skewed(self) -> bool:
+        return len(self.classes) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +150,7 @@ class _Report:
 
     def _shares(self) -> Iterator[tuple[Fraction, int, Look]]:
         """Parts of epsilon that find cells, with whom they need, and the release of a cell that has just so many."""
-        for share in SHARES:
+        for share in sorted({*SHARES, self._share()}):
             epsilon = self._spec.epsilon * share
             needed = people(keys.finding(self._spec, epsilon), 1)
             made = replace(SidedSlots.of(self._spec), epsilon=self._spec.epsilon - epsilon)
@@ -167,7 +176,8 @@ class _Report:
     def workload(self) -> str:
         work = self._work
         where = "" if work.cells == 1 else f", over {work.cells:,} cells alike"
-        return f"{work.users:,} users with {samples(work.samples)} each in a slot{where}"
+        pattern = " on average, a few users with most" if work.is_skewed else ""
+        return f"{work.users:,} users with {samples(work.samples)} each in a slot{pattern}{where}"
 
     def tables(self) -> Iterator[Table]:
         what = [Column("samples"), Column("noise of count"), Column("noise of value")]
