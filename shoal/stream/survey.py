@@ -33,6 +33,17 @@ class Trouble:
     metric: Metric
     raw: bytes
 
+    @property
+    def is_garbled(self) -> bool:
+        """Whether it is refused because it is no UTF-8."""
+        if self.reason != "not-json":
+            return False
+        try:
+            self.raw.decode()
+        except UnicodeDecodeError:
+            return True
+        return False
+
 
 @dataclass(frozen=True)
 class Gap:
@@ -51,6 +62,8 @@ class Survey:
         self.records = 0
         self.usable = 0  # by one metric at least
         self.late = 0
+        self.garbled = 0  # refused, and no UTF-8: of a table that is in another encoding
+        self.first_garbled = 0  # the number of the first
         self._unmeant = 0  # of the late, those of a metric that says nothing of lateness
         self._lags: Counter[int] = Counter()  # of the others: upper bits of the lag -> records
         self._first: int | None = None  # of the times that were read
@@ -177,9 +190,16 @@ class Survey:
             self.late += 1
             self._unmeant += is_unmeant
             self._lags[_coarse(lag)] += not is_unmeant
-        if trouble is not None and not is_usable and len(self.troubles) < KEPT:
-            self.troubles.append(Trouble(number, _reason(trouble[0]), trouble[1].metrics[0], raw))
+        if trouble is not None and not is_usable:
+            self._refuse(Trouble(number, _reason(trouble[0]), trouble[1].metrics[0], raw))
         return time
+
+    def _refuse(self, trouble: Trouble) -> None:
+        if trouble.is_garbled:
+            self.garbled += 1
+            self.first_garbled = self.first_garbled or trouble.number
+        if len(self.troubles) < KEPT:
+            self.troubles.append(trouble)
 
 
 class _Need:

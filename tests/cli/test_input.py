@@ -359,6 +359,32 @@ def test_users_of_a_table_that_is_not_utf8_are_not_made_one(desk, name):
     assert desk.charged() == 0
 
 
+@pytest.mark.parametrize("options", [(), ("--sort",)], ids=["as it is", "sorted"])
+def test_a_table_of_which_a_few_rows_are_not_utf8_is_not_charged_without_them(desk, options):
+    """One letter in 240 rows: the file is in another encoding, and who has an umlaut would be left out."""
+    named = changed(who=lambda event: event["who"].replace("u1", "Jörg"))
+    desk.put("in.csv", table(named[:40] + EVENTS[40:]).decode().encode("latin-1"))
+    said = desk.refused("in.csv", *options)
+    assert "of 240 records" in said
+    assert "are not UTF-8 text where a metric reads them, the first one in line 3, and would be left out" in said
+    assert "iconv" in said
+    assert desk.charged() == 0
+    # what is said helps
+    desk.put("in.csv", table(named[:40] + EVENTS[40:]))
+    assert desk.run("in.csv", *options)
+
+
+def test_lines_that_are_not_utf8_are_said_however_few(desk):
+    raw = lines(EVENTS).replace(b'"u1"', b'"J\xf6rg"', 1)
+    desk.put("in.jsonl", raw)
+    result = desk.call("--input", "in.jsonl", *OPTIONS)
+    assert result.exit_code == 0
+    assert (
+        "1 of 240 records (0.42 %) are not UTF-8 text where a metric reads them, the first one in line 2"
+        in result.stderr
+    )
+
+
 def test_a_column_that_no_metric_uses_may_hold_any_bytes(desk):
     desk.put("in.csv", table(EVENTS))
     expected = desk.run("in.csv")

@@ -80,6 +80,7 @@ class EventFile:
         self.places = "line"  # what the numbers of `chunks` count: lines or records
         self.form: FileForm | None = None  # known once reading has begun
         self.header: list[str] | None = None  # that of a table; likewise
+        self.is_table = False  # likewise
         self.fault: str | None = None  # why no metric can use a row of this table, as its header shows
 
     @property
@@ -216,6 +217,7 @@ class EventFile:
             yield from events_in(file, 1)
 
     def _rows(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+        self.is_table = True
         csv.field_size_limit(LONGEST_CELL)
         text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
         first = text.readline(MAX_CELL)

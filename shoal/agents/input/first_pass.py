@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from shoal.agents.input.event_file import EventFile, events_in
-from shoal.agents.input.forms import describe
+from shoal.agents.input.forms import AS_UTF8, describe
 from shoal.models.config.reading import NEWEST
 from shoal.models.errors import InputError
 from shoal.models.events import Refused, getter, parse
@@ -69,7 +69,7 @@ def judge(survey: Survey, file: EventFile, limits: Limits) -> None:
     """Refuse a file that the metrics cannot use.
 
     Raises:
-        InputError: no record can be used, or more are refused or late than may be.
+        InputError: no record can be used, more are refused or late than may be, or a table is in another encoding.
     """
     if not survey.records:
         raise InputError(f"{file.path}: there is no event in it; {NOTHING_DONE}")
@@ -78,6 +78,11 @@ def judge(survey: Survey, file: EventFile, limits: Limits) -> None:
     if not survey.usable or survey.refused > limits.refused * survey.records:
         whole = "no record can be used by any metric" if not survey.usable else _refused(survey)
         raise InputError(f"{file.path}: {whole}: {first_reasons(survey.troubles, file)}; {NOTHING_DONE}")
+    if survey.garbled and file.is_table:
+        raise InputError(
+            f"{file.path}: {_garbled(survey, file)}, and would be left out; {AS_UTF8}, or take these rows out; "
+            f"{NOTHING_DONE}"
+        )
     if survey.reads_dates_as_seconds:
         raise InputError(
             f"{file.path}: the times are calendar dates of eight digits, which as numbers are seconds in 1970; write "
@@ -98,6 +103,8 @@ def remarks(survey: Survey, file: EventFile) -> Iterator[str]:
     """Remarks for the operator about a file that is run, a line each."""
     if survey.refused > REMARK_FROM * survey.records:
         yield f"{file.path}: {_refused(survey)}: {first_reasons(survey.troubles, file)}"
+    elif survey.garbled:
+        yield f"{file.path}: {_garbled(survey, file)}, and left out; {AS_UTF8}"
     for name, count in survey.by_metric.items():
         if not count:
             yield f'{file.path}: metric "{name}" can use none of the records'
@@ -155,6 +162,14 @@ def _gap(gap: Gap, file: EventFile) -> str:
 
 def _refused(survey: Survey) -> str:
     return f"{_share(survey.refused, survey.records)} can be used by no metric"
+
+
+def _garbled(survey: Survey, file: EventFile) -> str:
+    """The records that one file in one encoding would not have."""
+    share = _share(survey.garbled, survey.records)
+    return (
+        f"{share} are not UTF-8 text where a metric reads them, the first one in {file.places} {survey.first_garbled}"
+    )
 
 
 def _late(survey: Survey) -> str:

@@ -21,6 +21,7 @@ WHOLE = {
     "late": "it is late",
     "too-far-ahead": "it is too far in the future",
 }
+AS_UTF8 = "write the file as UTF-8, say by `iconv -f WINDOWS-1252 -t UTF-8`"
 MONEY = re.compile(r"\s*[^\w\s.,+-]{1,3}\s*[+-]?\d[\d.,' ]*\s*|\s*[+-]?\d[\d.,' ]*\s*([^\w\s.,+-]{1,3}|[A-Za-z]{3})\s*")
 COMMA = re.compile(r"\s*[+-]?[\d.' ]*\d,\d+\s*")
 THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d+)?\s*")
@@ -45,8 +46,8 @@ TEXTS_OF_TIMES = (
 
 def describe(trouble: Trouble) -> str:
     """The fault of a record, in words."""
-    if trouble.reason == "not-json" and not _is_utf8(trouble.raw):
-        return "it is not UTF-8 text; write the file as UTF-8, say by `iconv -f WINDOWS-1252 -t UTF-8`"
+    if trouble.is_garbled:
+        return f"it is not UTF-8 text; {AS_UTF8}"
     if trouble.reason == "not-json" and b"\x00" in trouble.raw:
         return "it has zero bytes, so it is damaged; remove them, say by `tr -d '\\000'`"
     if trouble.reason in WHOLE:
@@ -63,14 +64,6 @@ def describe(trouble: Trouble) -> str:
     if role == "value" and isinstance(section.value, Predicate):
         return f"field {path!r} is no {dict(section.value.kinds)[path]}, which the predicate {section.value.text} needs"
     return f"field {path!r} is {_form(value, role)}"
-
-
-def _is_utf8(raw: bytes) -> bool:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _field(section: MetricSection, role: str, event: dict[str, Any]) -> tuple[str, Any]:

@@ -49,7 +49,7 @@ class SortedFile(EventFile):
             self._sql.execute("COMMIT")
         except sqlite3.Error as error:
             raise self._refused(error) from None
-        self.places, self.fault = self._file.places, self._file.fault
+        self.places, self.fault, self.is_table = self._file.places, self._file.fault, self._file.is_table
 
     def is_in_lines(self) -> bool:
         """Not as it is sorted."""
