@@ -5,6 +5,7 @@ import io
 import signal
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow.parquet
@@ -17,6 +18,22 @@ from shoal.agents.reading.table import COLUMNS
 from shoal.models.errors import InputError
 from tests.support.releases import lines, release, town
 from tests.support.workers import wait_until
+
+DAILY = """
+[privacy]
+epsilon = 4
+[[metric]]
+name = "basket"
+topic = "purchases"
+user = "customer"
+value = "amount"
+time = "at"
+statistic = "slot-mean"
+range = [0, 120]
+epsilon = 1
+max_contributions = 4
+slot = "1d"
+"""
 
 
 @pytest.fixture
@@ -45,6 +62,21 @@ def test_without_a_guard_texts_stay_as_they_are(file):
     assert "odd,1,=HYPERLINK(1),1," in told.stdout
 
 
+def test_with_its_configuration_a_file_says_since_when(file, tmp_path):
+    # given a file of daily slots, whose lines do not say how long these are
+    config = tmp_path / "shoal.toml"
+    config.write_text(DAILY)
+    alone, told = export("--input", file, "--metric", "basket"), export(str(config), "--input", file)
+    assert told.exit_code == 0, told.output
+    assert {row["since"] for row in csv.DictReader(io.StringIO(alone.stdout, newline=""))} == {""}
+    rows = list(csv.DictReader(io.StringIO(told.stdout, newline="")))
+    days = [(row["since"], row["at"]) for row in rows if row["metric"] == "basket"]
+    assert days
+    assert all(datetime.fromisoformat(at) - datetime.fromisoformat(since) == timedelta(days=1) for since, at in days)
+    # and what the configuration does not have stays without
+    assert {row["since"] for row in rows if row["metric"] == "odd"} == {""}
+
+
 def test_json_lines_are_the_bytes_that_were_published(file, tmp_path):
     out = tmp_path / "some.jsonl"
     assert export("--input", file, "--output", str(out), "--metric", "basket", "--since", "2026-03-02").exit_code == 0
@@ -67,6 +99,7 @@ def test_parquet_has_the_table(file, tmp_path):
     ("arguments", "said"),
     [
         ((), "name one thing to read"),
+        (("shoal.toml", "--log", "sqlite:///b"), "name one thing to read"),
         (("--input", "a", "--log", "sqlite:///b"), "name one thing to read"),
         (("--input", "a", "--app", "shop"), "--log URL"),
         (("--input", "a", "--format", "xls"), "xls"),

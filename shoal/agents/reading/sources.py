@@ -1,6 +1,6 @@
 """Where releases are: a file, a topic, the audit log. Each hands out records with the place that an error names."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,9 +41,20 @@ def source_of(
     return configured_source(text) if text.endswith(".toml") else file_source(text)
 
 
-def file_source(path: str) -> Source:
-    """A file of releases as JSON lines, plain or gzipped; `-` is stdin."""
-    return Source(path, lambda: ((f"line {number}", line) for number, line in release_lines(path)))
+def file_source(path: str, config: str | None = None) -> Source:
+    """A file of releases as JSON lines, plain or gzipped; `-` is stdin. A configuration says how long slots are.
+
+    Raises:
+        ConfigError: the configuration is refused.
+    """
+    sections: Mapping[Version, MetricSection] = {}
+    if config is not None:
+        from shoal.models.config.file import load
+
+        sections = _sections(load(Path(config)))
+    return Source(
+        path, lambda: ((f"line {number}", line) for number, line in release_lines(path)), _lengths(sections), sections
+    )
 
 
 def topic_source(settings: "KafkaSettings", topic: str, config: "Config | None" = None) -> Source:
@@ -56,8 +67,7 @@ def topic_source(settings: "KafkaSettings", topic: str, config: "Config | None" 
 
     begun = None if config is None else partial(records, settings.activations)
     sections = _sections(config)
-    lengths = {version: length for version, each in sections.items() if (length := length_of(each)) is not None}
-    return Source(f"topic {topic}", records, lengths, sections, settings, topic, begun, strict=False)
+    return Source(f"topic {topic}", records, _lengths(sections), sections, settings, topic, begun, strict=False)
 
 
 def configured_source(path: str) -> Source:
@@ -91,3 +101,7 @@ def log_source(url: str, app: str | None = None) -> Source:
 
 def _sections(config: "Config | None") -> "dict[Version, MetricSection]":
     return {} if config is None else {(each.name, each.version): each for each in config.metric}
+
+
+def _lengths(sections: "Mapping[Version, MetricSection]") -> dict[Version, int]:
+    return {version: length for version, each in sections.items() if (length := length_of(each)) is not None}

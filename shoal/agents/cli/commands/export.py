@@ -13,7 +13,11 @@ from shoal.agents.reading.selection import selection
 from shoal.agents.reading.sources import configured_source, file_source, log_source
 
 ConfigPath = Annotated[
-    Path | None, typer.Argument(metavar="[CONFIG]", help="A configuration: its releases topic, or its audit log.")
+    Path | None,
+    typer.Argument(
+        metavar="[CONFIG]",
+        help="A configuration: its releases topic, or its audit log; with --input, how long slots and windows are.",
+    ),
 ]
 Input = Annotated[str | None, typer.Option("--input", metavar="FILE", help="A file of releases, or - for stdin.")]
 Log = Annotated[
@@ -47,22 +51,25 @@ def export(
     """Write releases as CSV or Parquet, with a row for each number, or as JSON lines, as they were published.
 
     They are those in a configuration's releases topic (or, without [kafka], its audit log), in a file or in an audit
-    log. No key is needed, and nothing else is written. They need not fit into memory.
+    log. No key is needed, and nothing else is written. They need not fit into memory. A file alone does not say how
+    long slots and windows are; name the configuration beside it, and rows say since when, too.
 
     Example: shoal export shoal.toml --metric basket --output basket.csv
     """
-    if sum(given is not None for given in (config, input_, log)) != 1:
-        raise typer.BadParameter("name one thing to read: CONFIG, --input FILE or --log URL")
+    if sum((input_ is not None, log is not None, config is not None and input_ is None)) != 1:
+        raise typer.BadParameter("name one thing to read: CONFIG, --input FILE (with CONFIG, or alone) or --log URL")
     if app is not None and log is None:
         raise typer.BadParameter("it is for a log with several apps: --log URL", param_hint="--app")
     refuse_packed(output=output)
     chosen = form or _named(output)
     ready(chosen)
     wanted = selection(metric, group, since, until)
-    if config is not None:
-        source = configured_source(str(config))
+    if log is not None:
+        source = log_source(log, app)
+    elif input_ is not None:
+        source = file_source(input_, None if config is None else str(config))
     else:
-        source = log_source(log, app) if log is not None else file_source(input_ or "-")
+        source = configured_source(str(config))
     releases = Export(source, wanted, say)
     with ending_in_order(), ExitStack() as files, writing(output):
         file = open_output(files, output)
