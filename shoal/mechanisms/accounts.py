@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from shoal.mechanisms.statistic import COUNT_BITS, Block
+from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block
 from shoal.mechanisms.stores.packed import Logged, Packed, Runs, pack_numbers, unpack_numbers
 
 PERIOD_BYTES = 8
@@ -322,3 +322,25 @@ class Accounts(ABC):
         """Complete the restoration: the takers have taken all records."""
         for periods in self._periods:
             periods.restored()
+
+
+def samples_in_the_newest(units: Periods, user: bytes) -> int | None:
+    """The samples of a user in the latest open period, where one account is for all groups together."""
+    account = units.newest(user)
+    return None if account is None else account & COUNT_MASK
+
+
+def of_units(units: Periods, user: bytes) -> Iterator[Holding]:
+    """What a user's accounts hold in each period, and the groups beside them."""
+    for start, (accounts, members) in units.each():
+        account = accounts.get(user)
+        if account is not None:
+            yield Holding(start, None, account & COUNT_MASK)
+            yield from of_members(start, members, user)
+
+
+def of_members(start: int | None, members: Store, user: bytes) -> Iterator[Holding]:
+    """The groups that stand beside a user, by names of length of user, user and group."""
+    before = len(user).to_bytes(2, "big") + user
+    for name in sorted(name for name in members.held if name.startswith(before)):
+        yield Holding(start, name[len(before) :].decode(), None)

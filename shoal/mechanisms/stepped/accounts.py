@@ -26,6 +26,8 @@ from shoal.mechanisms.accounts import (
     RecordKind,
     Site,
     WhyNotCounted,
+    of_units,
+    samples_in_the_newest,
 )
 from shoal.mechanisms.statistic import COUNT_MASK, Block
 
@@ -104,17 +106,10 @@ class UnitAccounts(Accounts):
 
     def count(self, user: bytes, group: str | None) -> int | None:
         """The samples of a user in the latest open period, of all groups together: no group has an account."""
-        account = self._units.newest(user) if group is None else None
-        return None if account is None else account & COUNT_MASK
+        return samples_in_the_newest(self._units, user) if group is None else None
 
     def of_user(self, user: bytes) -> Iterator[Holding]:
-        before = len(user).to_bytes(2, "big") + user
-        for start, (accounts, members) in self._units.each():
-            account = accounts.get(user)
-            if account is not None:
-                yield Holding(start, None, account & COUNT_MASK)
-                for name in sorted(name for name in members.held if name.startswith(before)):
-                    yield Holding(start, name[len(before) :].decode(), None)
+        return of_units(self._units, user)
 
 
 def event_accounts(most: int | None, add: Add, site: Site) -> EventAccounts | UnitAccounts:

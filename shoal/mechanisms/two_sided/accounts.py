@@ -35,6 +35,9 @@ from shoal.mechanisms.accounts import (
     Site,
     Store,
     WhyNotCounted,
+    of_members,
+    of_units,
+    samples_in_the_newest,
 )
 from shoal.mechanisms.bins.shares import bin_of
 from shoal.mechanisms.grid import Grid
@@ -160,23 +163,12 @@ class UnitAccounts(Accounts):
 
     def count(self, user: bytes, group: str | None) -> int | None:
         """The samples of a user in the latest open period, of all groups together: no group has an account."""
-        account = self._units.newest(user) if group is None else None
-        return None if account is None else account & COUNT_MASK
+        return samples_in_the_newest(self._units, user) if group is None else None
 
     def of_user(self, user: bytes) -> Iterator[Holding]:
-        before = len(user).to_bytes(2, "big") + user
-        for start, (accounts, members) in self._units.each():
-            account = accounts.get(user)
-            if account is not None:
-                yield Holding(start, None, account & COUNT_MASK)
-                yield from _named(start, members, before)
+        yield from of_units(self._units, user)
         for start, (steps,) in self._steps.each():
-            yield from _named(start, steps, before)
-
-
-def _named(start: int | None, store: Store, before: bytes) -> Iterator[Holding]:
-    for name in sorted(name for name in store.held if name.startswith(before)):
-        yield Holding(start, name[len(before) :].decode(), None)
+            yield from of_members(start, steps, user)
 
 
 def sample(number: int, value: int) -> Block:
