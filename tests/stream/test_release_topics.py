@@ -10,7 +10,7 @@ from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import Line
 from shoal.stream.release import ReleasePartition
-from shoal.stream.release_state import REACHED
+from shoal.stream.table.inventory import REACHED
 from shoal.stream.topic import plan_topic
 from tests.stream.fed import CLOCK, IDLE, SECOND, committed, message, release, restore, taken
 from tests.stream.simulation import SECRET, STAMP, apply, config, event

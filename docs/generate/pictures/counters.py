@@ -22,7 +22,7 @@ TIMES = sorted({round(HORIZON ** (i / 60)) for i in range(61)})
 def data() -> Data:
     """Nodes and their noise under a key of zeros; standard deviations of releases."""
     tree = BinaryTree(CAPACITY, 1, EPSILON)
-    draw = tree.draws(bytes(32))
+    draw = tree.sampler(bytes(32)).draw
     counter = BinaryCounter(tree, lambda epoch: bytes(32))
     nodes = [{"node": node, "low": node & -node, "noise": draw(node)} for node in range(1, CAPACITY + 1)]
     chosen, rest = [], RELEASE
