@@ -106,8 +106,7 @@ class ReleasePartition:
         Raises:
             FailStop: the state is not complete, of another log, or names a metric that this configuration lacks.
         """
-        found = self._changelog.read(items)
-        if found is None:
+        if (found := self._changelog.read(items)) is None:
             return
         mark = found.mark
         self.published_count = mark["count"]

@@ -1,8 +1,7 @@
 """Contributions that wait for their tick, by (metric, tick, group), and which tick is closed next.
 
 Rows wait in the runs in which they came; partials are added up, cell by cell. Ticks are closed in the order of time,
-and their groups in the order of names. What waits is dropped only after it was used, since a transaction may end in
-between.
+and their groups in the order of names. What waits is dropped only after its use: a transaction may end in between.
 """
 
 import heapq
@@ -35,10 +34,7 @@ RUN, CHUNK, ROW = b"r", b"p", b"w"
 
 
 class Cells:
-    """Count and sum of each cell of one group's tick.
-
-    Most ticks get the cells of one message only; these are kept as they came.
-    """
+    """Count and sum of each cell of one group's tick; the cells of a single message are kept as they came."""
 
     __slots__ = ("most", "_flat", "_held", "_samples", "_stale", "_written")
 

@@ -12,6 +12,7 @@ from tests.mutants import (
     decays,
     deltas,
     drafts,
+    drawing,
     few,
     gaussians,
     golden,
@@ -41,6 +42,7 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     *noise.MUTANTS,
+    *drawing.MUTANTS,
     *counters.MUTANTS,
     *gaussians.MUTANTS,
     *decays.MUTANTS,
