@@ -36,7 +36,8 @@ ALGORITHMS = ("naive", "sharp", "full")
 FIRST, HOUR = 1_700_000_000_000, 3_600_000  # milliseconds
 SLICE, TRANSACTION = 2_000, 20_000  # events
 USERS = 4  # of a group: each has one event in a tick
-WEIGHED = 2_000, 3  # groups and ticks, of which the objects are weighed
+WEIGHED = 2_000, 8_000  # groups whose objects are weighed: what all have in common is in both
+TICKS_WEIGHED = 3
 
 Found = TypeVar("Found")
 Times = tuple[float, ...]  # seconds of processor time: reading, closing, writing
@@ -54,7 +55,7 @@ def main(arguments: list[str]) -> None:
     print(f"\ngroups with {USERS} events in each tick; microseconds a release, seconds a tick, bytes a group")
     columns = ("groups", "reading", "closing", "writing", "all", "a tick", "bytes", "objects")
     print(f"{'':10}" + "".join(f"{column:>10}" for column in columns))
-    objects = {name: alone(weigh_groups, name, *WEIGHED) for name in ALGORITHMS}
+    objects = {name: bytes_of_a_group(name) for name in ALGORITHMS}
     for groups in (1_000, 10_000) if quick else (1_000, 10_000, 100_000):
         for name in ALGORITHMS:
             releases, times, grown = alone(time_groups, name, groups, ticks=max(3, min(30, 100_000 // groups)))
@@ -102,8 +103,15 @@ def time_groups(name: str, groups: int, ticks: int) -> tuple[int, Times, int]:
     return releases, times, grown
 
 
+def bytes_of_a_group(name: str) -> int:
+    """Bytes of the objects of a group, without what groups have in common."""
+    few, many = WEIGHED
+    weights = [alone(weigh_groups, name, groups, TICKS_WEIGHED) for groups in WEIGHED]
+    return (weights[1] - weights[0]) // (many - few)
+
+
 def weigh_groups(name: str, groups: int, ticks: int) -> int:
-    """Bytes of the objects of a group when so many ticks are released and written."""
+    """Bytes of all objects when so many ticks are released and written."""
     plan = plan_of(name, USERS * ticks, grouped=True)
     machine, stage = new_release(plan), new_bound(plan)
     of_ticks = [[*bound(stage, of_groups(groups, tick)), *bound(stage, after(groups, tick))] for tick in range(ticks)]
@@ -114,7 +122,7 @@ def weigh_groups(name: str, groups: int, ticks: int) -> int:
         drive(machine, messages, read)
         read += len(messages)
     gc.collect()
-    return tracemalloc.get_traced_memory()[0] // groups
+    return tracemalloc.get_traced_memory()[0]
 
 
 def drive(machine: ReleasePartition, messages: list[bytes], offset: int) -> tuple[int, Times]:
