@@ -183,6 +183,8 @@ async def _read(bootstrap: str, topic: str, isolation: str) -> list[Read]:
 
 
 async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> set[int]:
+    """Those of a topic; none if there is no such topic, which only a broker that answers can tell."""
     await consumer._client.add_topic(topic)
+    assert await consumer._client.force_metadata_update(), f"no broker told of {topic}"
     partitions: set[int] = consumer.partitions_for_topic(topic) or set()
     return partitions
