@@ -3,7 +3,7 @@
 It makes the same records and batches about 1.6 times as fast: records remain the C objects that the parser made,
 instead of becoming dataclasses, and batches are filled by the C builder directly. For topics that the kernel reads no
 records are made at all; their batches are passed on as they came. What brokers answer is received where it stays
-(`frames.py`). A worker refuses to start with another version than the pinned one, with which this was checked.
+(`wire/connection.py`). A worker refuses to start with another version than the pinned one, with which this was checked.
 """
 
 import time

@@ -189,8 +189,7 @@ class Host:
         """Keep partitions that nobody else can have owned since, take over new ones, and continue reading.
 
         1. Split the assigned partitions into those that are kept and new ones. Stop those that are no longer ours, or
-        may
-           have had another owner.
+           may have had another owner.
         2. Take over the new ones (`takeover.py`). If somebody else may own one, ask the group again.
         3. Adopt them: they are ours in this generation.
         4. Run them, unless the group has moved on meanwhile: then the next takeover keeps what was loaded.

@@ -293,7 +293,7 @@ class Rests:
 
     @property
     def next(self) -> float:
-        """Seconds to rest now."""
+        """Seconds to gather records before the next flush; at least one flush must have been noted."""
         least, most = REST
         typical = sorted(self._flushes)[len(self._flushes) // 2]
         return typical * (least + self.pressure * (most - least))

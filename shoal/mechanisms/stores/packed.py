@@ -23,7 +23,7 @@ Runs = list[tuple[int, int]]  # end of a run of names, and the number of the rec
 
 
 class Packed(NamedTuple):
-    """Entries of one period."""
+    """Entries of the same kind and period that are written together, as a section of the changelog."""
 
     period: int
     names: int  # how many names they have

@@ -92,9 +92,9 @@ class Inventory:
             self._count(kind, 1, crc32(name))
 
     def note(self, entries: Iterable[Entry]) -> list[Entry]:
-        """What is written of all kinds but heads and hidden groups; a tombstone is for a key that is there.
+        """Count records of all kinds but heads and hidden groups; return them as they are to be written, with seals.
 
-        The same as it is to be written.
+        A value of None is a tombstone, of a record that the changelog has.
         """
         others: list[Entry] = []
         once: list[tuple[bytes, bytes]] = []
@@ -112,7 +112,10 @@ class Inventory:
         return others + self._write_once(once)
 
     def _write_once(self, entries: list[tuple[bytes, bytes]]) -> list[Entry]:
-        """On the way of every contribution that waits or is kept: a few passes over all, each in C."""
+        """Count and seal records that are written once.
+
+        Every contribution that waits or is kept comes this way, so it makes a few passes over all, each in C.
+        """
         names = [name for name, _ in entries]
         sums = list(map(crc32, names))
         self._counts.update(map(KIND, names))
@@ -134,7 +137,7 @@ class Inventory:
         self._count(name[0], (value is not None) - (before != 0), after - before)
 
     def note_hidden(self, entries: Iterable[HiddenEntry]) -> list[Entry]:
-        """The same of hidden groups."""
+        """Count records of hidden groups; return them as they are to be written, with seals."""
         written: list[Entry] = []
         for name, value, before in entries:
             if name in self._bare:
@@ -148,7 +151,7 @@ class Inventory:
         return written
 
     def note_head(self, before: int, after: int) -> None:
-        """A head is written; `before` is the checksum of the one that it replaces, 0 if there is none."""
+        """Count a head by its checksum; `before` is that of the head that it replaces, 0 if there is none."""
         self._count(HEAD[0], not before, after - before)
 
     def _count(self, kind: int, more: int, by: int) -> None:
@@ -162,7 +165,7 @@ class Inventory:
 
 
 def _name_sum(name: bytes) -> int:
-    """What a record with a seal adds to the digest when it is written once; one without adds less."""
+    """What a sealed record adds to the digest each time it is written; one without a seal adds the CRC-32 alone."""
     return crc32(name) + SEALED_ONCE
 
 

@@ -19,7 +19,7 @@ OF_MARK = len(',"seal":""}') + 2 * BYTES
 
 
 def checksum(name: bytes, value: bytes) -> int:
-    """Of a record as the changelog has it; never 0."""
+    """The checksum of a record with this name and value, which is never 0."""
     return int.from_bytes(blake2b(name + value, digest_size=BYTES).digest()) or 1
 
 
