@@ -7,7 +7,7 @@ and their groups in the order of names. What waits is dropped only after its use
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice, repeat
+from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,7 +21,6 @@ from shoal.stream.contributions import add_samples, most_cells
 
 # A contribution from its six fields, in a third of the time.
 new_contribution: Callable[[Iterable[Any]], Contribution] = partial(tuple.__new__, Contribution)
-NEW: Callable[[type[Contribution], Iterable[Any]], Contribution] = tuple.__new__  # the same, for many
 CANONICAL = itemgetter(0, 1, 2, 3)  # all but samples and total: they are unique, so that no value decides the order
 TIME = CELL = itemgetter(0)
 Of = TypeVar("Of")
@@ -145,7 +144,7 @@ class Pile:
         if len(rows) > 1:  # rarely do two have the same time: then it alone decides the order, in half the time
             alone = len(set(map(TIME, rows))) == len(rows)
             rows = sorted(rows, key=TIME if alone else CANONICAL)
-        waiting = list(map(NEW, repeat(Contribution), rows))
+        waiting = list(map(new_contribution, rows))
         return self.cells.contributions(start) + waiting if self.cells else waiting
 
 
