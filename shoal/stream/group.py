@@ -46,6 +46,15 @@ def group_name(key: str) -> str:
     return key.partition("|")[2]
 
 
+def label_of(key: str) -> str:
+    """The metric and version in the key of a group.
+
+    >>> label_of("visits/1|a|b")
+    'visits/1'
+    """
+    return key.partition("|")[0]
+
+
 # A release from its six fields, in a third of the time.
 new_release: Callable[[tuple[Any, ...]], Release] = partial(tuple.__new__, Release)
 

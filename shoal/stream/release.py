@@ -24,7 +24,7 @@ from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
 from shoal.stream.clock import Clocks
 from shoal.stream.foreign_records import Strays, read_message
-from shoal.stream.group import GroupState, Released, group_name, new_release
+from shoal.stream.group import GroupState, Released, group_name, label_of, new_release
 from shoal.stream.guard import Guard, Published, PublishedBefore, check_last
 from shoal.stream.machine import Record
 from shoal.stream.pieces import Made, Pieces
@@ -160,7 +160,7 @@ class ReleasePartition:
 
     def _metric(self, key: str) -> Metric | None:
         """The metric of a group; None for a retired one."""
-        label = key.partition("|")[0]
+        label = label_of(key)
         if label in self._metrics:
             return self._metrics[label][1]
         if label in self._retired:

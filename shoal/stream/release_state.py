@@ -29,7 +29,7 @@ from shoal.models.errors import FailStop
 from shoal.models.json_bytes import json_of_each
 from shoal.models.records import Message
 from shoal.stream.clock import Clocks, SourceClock
-from shoal.stream.group import GroupState
+from shoal.stream.group import GroupState, label_of
 from shoal.stream.state_mark import MARK, RELEASE_FORMAT, REMEDY, SEALED_FORMAT, check_mark, format_of
 from shoal.stream.table.inventory import (
     HEAD,
@@ -66,7 +66,7 @@ class Restored:
     def labels(self) -> set[str]:
         """Of the metrics that it has something of."""
         keys = (*self.heads, *(key for key, *_ in self.waiting), *(key for key, *_ in self.hidden))
-        return {key.partition("|")[0] for key in keys}
+        return set(map(label_of, keys))
 
     def sort_in(self, name: bytes, value: bytes) -> None:
         """One entry that is not the mark."""
@@ -175,7 +175,7 @@ class ReleaseChangelog:
         try:
             mark: dict[str, Any] = orjson.loads(raw_mark)
         except orjson.JSONDecodeError:
-            mark = {"format": SEALED_FORMAT, "log": self._log_id}
+            self._refuse("a mark that was altered")
         check_mark(self._where, mark, self._log_id, RELEASE_FORMAT)
         if format_of(mark) >= SEALED_FORMAT and not is_whole_mark(raw_mark):
             self._refuse("a mark that was altered")

@@ -17,6 +17,7 @@ import orjson
 from shoal.agents.audit.replay.fingerprints import Blocks, Partials, Samples, end_of
 from shoal.agents.audit.replay.matching import Findings
 from shoal.models.records import Message, Row, Written
+from shoal.stream.group import label_of
 from shoal.stream.topic import Clock, TopicPlan
 
 TIME = itemgetter(0)  # of a row or partial
@@ -146,11 +147,6 @@ def compare(
         reached, last = clocks.get(clock.label), sent.watermarks.get(clock.label)
         if clock.cadences and _steps(clock, reached) != _steps(clock, last):
             findings.add("clock", where, f"the last watermark of clock {clock.label} is not that of the events")
-
-
-def label_of(key: str) -> str:
-    """The metric and version of a group's key."""
-    return key.partition("|")[0]
 
 
 def slots_of(plan: TopicPlan) -> dict[str, tuple[int, str]]:
