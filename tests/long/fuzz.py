@@ -16,6 +16,8 @@ from typing import Annotated
 
 import typer
 
+from tests.long.rust import version_of
+
 FOLDER = Path(__file__).parents[2] / "kernel" / "fuzz"
 FUZZ = ("cargo", "+nightly", "fuzz")
 INSTALL = "`rustup toolchain install nightly` and `cargo install cargo-fuzz` bring it"
@@ -35,26 +37,12 @@ def main(
     targets = sorted(path.stem for path in (FOLDER / "targets").glob("*.rs"))
     if target is not None and target not in targets:
         sys.exit(f"no such target: {target}; there are {', '.join(targets)}")
-    check_tools()
+    version_of(FUZZ, INSTALL)
     if cargo("build", "--features=fuzz").returncode:
         sys.exit("the targets cannot be built: see above")
     with ThreadPoolExecutor(jobs) as pool:
         failed = [name for name in pool.map(lambda name: tried(name, minutes), [target] if target else targets) if name]
     sys.exit(f"broken: {', '.join(failed)}" if failed else 0)
-
-
-def check_tools() -> None:
-    """Go on if there is what the targets are built with.
-
-    Raises:
-        SystemExit: something is missing, and nothing was tried.
-    """
-    try:
-        said = subprocess.run([*FUZZ, "--version"], capture_output=True, text=True)
-    except FileNotFoundError:
-        sys.exit("nothing was tried: there is no cargo; install Rust")
-    if said.returncode:
-        sys.exit(f"nothing was tried: {said.stderr.strip().partition(chr(10))[0]}; {INSTALL}")
 
 
 def cargo(command: str, *arguments: str, output: int | None = None) -> subprocess.CompletedProcess[str]:

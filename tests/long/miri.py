@@ -16,6 +16,8 @@ from typing import Annotated
 
 import typer
 
+from tests.long.rust import version_of
+
 KERNEL = Path(__file__).parents[2] / "kernel"
 MIRI = ("cargo", "+nightly", "miri")
 INSTALL = "`rustup toolchain install nightly --component miri,rust-src` brings it"
@@ -25,19 +27,14 @@ FLAGS = "-Zmiri-disable-isolation -Zmiri-permissive-provenance"
 
 def main(cases: Annotated[int, typer.Option(help="Random cases of each property, beside the seeds.")] = 3) -> None:
     """Run both crates' tests."""
-    try:
-        said = subprocess.run([*MIRI, "--version"], capture_output=True, text=True)
-    except FileNotFoundError:
-        sys.exit("nothing was tried: there is no cargo; install Rust")
-    if said.returncode:
-        sys.exit(f"nothing was tried: {said.stderr.strip().partition(chr(10))[0]}; {INSTALL}")
+    version = version_of(MIRI, INSTALL)
     environment = os.environ | {"MIRIFLAGS": FLAGS, "PROPTEST_CASES": str(cases)}
     for folder, arguments in ((KERNEL, ("--no-default-features",)), (KERNEL / "fuzz", ())):
         if subprocess.run(
             [*MIRI, "test", *arguments], cwd=folder, env=environment, stderr=subprocess.STDOUT
         ).returncode:
             sys.exit(f"{folder.name}: Miri found something, or a test failed: see above")
-    print(f"no undefined behaviour ({said.stdout.strip()})")
+    print(f"no undefined behaviour ({version})")
 
 
 if __name__ == "__main__":
