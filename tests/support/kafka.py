@@ -153,7 +153,6 @@ async def _length(bootstrap: str, topic: str) -> int:
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, isolation_level="read_committed")
     await consumer.start()
     try:
-        await consumer._client.force_metadata_update()
         ends = await consumer.end_offsets([TopicPartition(topic, p) for p in await _partitions(consumer, topic)])
         return sum(ends.values())
     finally:
@@ -166,7 +165,6 @@ async def _read(bootstrap: str, topic: str, isolation: str) -> list[Read]:
     )
     await consumer.start()
     try:
-        await consumer._client.force_metadata_update()  # the names of topics that this consumer does not subscribe to
         partitions = [TopicPartition(topic, p) for p in sorted(await _partitions(consumer, topic))]
         consumer.assign(partitions)
         await consumer.seek_to_beginning(*partitions)
