@@ -6,9 +6,9 @@
 //! an error and nothing worse.
 
 pub const HEADER: usize = 61;
-const MAGIC: u8 = 2;
-const CHECKSUM: usize = 17; // where the checksum is
-const CHECKED: usize = 21; // where the bytes that it covers begin; they end with the batch
+pub const MAGIC: u8 = 2;
+pub const CHECKSUM: usize = 17; // where the checksum is
+pub const CHECKED: usize = 21; // where the bytes that it covers begin; they end with the batch
 const CODECS: i16 = 0x07; // the bits of the attributes that name the codec
 const LOG_APPEND_TIME: i16 = 0x08;
 

@@ -134,9 +134,10 @@ impl Paths {
     }
 }
 
-struct Scan<'a> {
-    raw: &'a [u8],
-    at: usize,
+/// Bytes that are read from left to right.
+pub struct Scan<'a> {
+    pub raw: &'a [u8],
+    pub at: usize,
 }
 
 impl<'a> Scan<'a> {
@@ -146,14 +147,14 @@ impl<'a> Scan<'a> {
     }
 
     #[inline(always)]
-    fn next(&mut self) -> Option<u8> {
+    pub fn next(&mut self) -> Option<u8> {
         let byte = self.peek()?;
         self.at += 1;
         Some(byte)
     }
 
     #[inline(always)]
-    fn eat(&mut self, byte: u8) -> Option<()> {
+    pub fn eat(&mut self, byte: u8) -> Option<()> {
         (self.next()? == byte).then_some(())
     }
 

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use crate::json::Scan;
+
 /// So many digits fit into 64 bits, whatever they are.
 const MOST_DIGITS: usize = 18;
 
@@ -27,11 +29,11 @@ pub fn runs(raw: &[u8]) -> Option<Vec<Run>> {
     }
     loop {
         let begin = scan.at;
-        scan.text()?;
+        text(&mut scan)?;
         let key = begin..scan.at;
         scan.eat(b':')?;
         scan.eat(b'[')?;
-        found.push(scan.run(key)?);
+        found.push(run(&mut scan, key)?);
         match scan.next()? {
             b',' => {}
             b'}' => return (scan.at == raw.len()).then_some(found),
@@ -40,94 +42,75 @@ pub fn runs(raw: &[u8]) -> Option<Vec<Run>> {
     }
 }
 
-struct Scan<'a> {
-    raw: &'a [u8],
-    at: usize,
+/// The rows of a key behind their opening bracket, and the closing one.
+fn run(scan: &mut Scan, key: Range<usize>) -> Option<Run> {
+    let (begin, mut samples, mut earliest) = (scan.at, 0_u64, i64::MAX);
+    loop {
+        let (effective, more) = row(scan)?;
+        samples = samples.checked_add(more)?;
+        earliest = earliest.min(effective);
+        match scan.next()? {
+            b',' => {}
+            b']' => return Some(Run { key, rows: begin..scan.at - 1, samples, earliest }),
+            _ => return None,
+        }
+    }
 }
 
-impl Scan<'_> {
-    #[inline(always)]
-    fn next(&mut self) -> Option<u8> {
-        let byte = *self.raw.get(self.at)?;
-        self.at += 1;
-        Some(byte)
+/// Time and samples of a row.
+#[inline(always)]
+fn row(scan: &mut Scan) -> Option<(i64, u64)> {
+    scan.eat(b'[')?;
+    let effective = number(scan)?;
+    scan.eat(b',')?;
+    pseudonym(scan)?;
+    for _ in 0..2 {
+        scan.eat(b',')?;
+        number(scan)?;
     }
+    scan.eat(b',')?;
+    let samples = number(scan)?;
+    scan.eat(b',')?;
+    number(scan)?;
+    scan.eat(b']')?;
+    Some((effective, u64::try_from(samples).ok()?))
+}
 
-    #[inline(always)]
-    fn eat(&mut self, byte: u8) -> Option<()> {
-        (self.next()? == byte).then_some(())
-    }
-
-    /// The rows of a key behind their opening bracket, and the closing one.
-    fn run(&mut self, key: Range<usize>) -> Option<Run> {
-        let (begin, mut samples, mut earliest) = (self.at, 0_u64, i64::MAX);
-        loop {
-            let (effective, more) = self.row()?;
-            samples = samples.checked_add(more)?;
-            earliest = earliest.min(effective);
-            match self.next()? {
-                b',' => {}
-                b']' => return Some(Run { key, rows: begin..self.at - 1, samples, earliest }),
-                _ => return None,
-            }
+/// A whole number as it is written in one way only.
+#[inline(always)]
+fn number(scan: &mut Scan) -> Option<i64> {
+    let is_negative = *scan.raw.get(scan.at)? == b'-';
+    scan.at += usize::from(is_negative);
+    let (begin, mut number) = (scan.at, 0_i64);
+    while let Some(digit @ b'0'..=b'9') = scan.raw.get(scan.at) {
+        if scan.at - begin == MOST_DIGITS {
+            return None;
         }
+        number = 10 * number + i64::from(digit - b'0');
+        scan.at += 1;
     }
+    let has_zero = scan.raw.get(begin) == Some(&b'0') && (is_negative || scan.at - begin > 1);
+    (scan.at > begin && !has_zero).then_some(if is_negative { -number } else { number })
+}
 
-    /// Time and samples of a row.
-    #[inline(always)]
-    fn row(&mut self) -> Option<(i64, u64)> {
-        self.eat(b'[')?;
-        let effective = self.number()?;
-        self.eat(b',')?;
-        self.pseudonym()?;
-        for _ in 0..2 {
-            self.eat(b',')?;
-            self.number()?;
-        }
-        self.eat(b',')?;
-        let samples = self.number()?;
-        self.eat(b',')?;
-        self.number()?;
-        self.eat(b']')?;
-        Some((effective, u64::try_from(samples).ok()?))
+/// A text of hexadecimal digits, or of none.
+#[inline(always)]
+fn pseudonym(scan: &mut Scan) -> Option<()> {
+    scan.eat(b'"')?;
+    while let Some(b'0'..=b'9' | b'a'..=b'f') = scan.raw.get(scan.at) {
+        scan.at += 1;
     }
+    scan.eat(b'"')
+}
 
-    /// A whole number as it is written in one way only.
-    #[inline(always)]
-    fn number(&mut self) -> Option<i64> {
-        let is_negative = *self.raw.get(self.at)? == b'-';
-        self.at += usize::from(is_negative);
-        let (begin, mut number) = (self.at, 0_i64);
-        while let Some(digit @ b'0'..=b'9') = self.raw.get(self.at) {
-            if self.at - begin == MOST_DIGITS {
-                return None;
-            }
-            number = 10 * number + i64::from(digit - b'0');
-            self.at += 1;
-        }
-        let has_zero = self.raw.get(begin) == Some(&b'0') && (is_negative || self.at - begin > 1);
-        (self.at > begin && !has_zero).then_some(if is_negative { -number } else { number })
-    }
-
-    /// A text of hexadecimal digits, or of none.
-    #[inline(always)]
-    fn pseudonym(&mut self) -> Option<()> {
-        self.eat(b'"')?;
-        while let Some(b'0'..=b'9' | b'a'..=b'f') = self.raw.get(self.at) {
-            self.at += 1;
-        }
-        self.eat(b'"')
-    }
-
-    /// A text with its quotes, whatever is in it.
-    fn text(&mut self) -> Option<()> {
-        self.eat(b'"')?;
-        loop {
-            match self.next()? {
-                b'"' => return Some(()),
-                b'\\' => self.at += 1,
-                _ => {}
-            }
+/// A text with its quotes, whatever is in it.
+fn text(scan: &mut Scan) -> Option<()> {
+    scan.eat(b'"')?;
+    loop {
+        match scan.next()? {
+            b'"' => return Some(()),
+            b'\\' => scan.at += 1,
+            _ => {}
         }
     }
 }

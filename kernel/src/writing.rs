@@ -1,13 +1,10 @@
 //! Writes record batches, with the bytes that aiokafka's `DefaultRecordBatchBuilder` makes.
 
-use crate::batches::HEADER;
+use crate::batches::{CHECKED, CHECKSUM, HEADER, MAGIC};
 
 const BATCH_LENGTH: usize = 8; // positions of fields in a batch
-const CHECKSUM: usize = 17;
-const CHECKED: usize = 21;
 const PRODUCER: usize = 43;
 const BEFORE_LENGTH: usize = 12; // bytes of a batch that its length does not count
-const MAGIC: u8 = 2;
 const TRANSACTIONAL: i16 = 0x10;
 
 /// A batch of records that bear one timestamp; its producer is not known yet.

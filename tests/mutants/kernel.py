@@ -107,7 +107,7 @@ MUTANTS = (
            "the digest of a file's events covers lines that are none", EVENTS),
     mutant("lane", "late lines", "times.own != times.effective", "times.own > times.effective",
            "a file in no order is published from", "stream/kernel/test_lines.py::test_a_survey_is_the_same"),
-    mutant("rows", "any writing of a number", "(self.at > begin && !has_zero)", "(self.at > begin)",
+    mutant("rows", "any writing of a number", "(scan.at > begin && !has_zero)", "(scan.at > begin)",
            "an audit finds a difference where there is none",
            ROWS + "test_most_rows_are_taken"),
     mutant("rows", "the latest time of rows", "earliest = earliest.min(effective);", "earliest = effective;",

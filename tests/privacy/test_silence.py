@@ -350,7 +350,7 @@ def test_chance_is_used_for_keys_and_names_of_logs_alone():
     }
     # the broker's ports and folders, the salt under which a replay remembers what it saw, and the key of a plan on
     # real values, which is thrown away
-    others = {"agents/broker/process.py", "agents/audit/replay/contributions.py", "agents/plan/observed.py"}
+    others = {"agents/broker/process.py", "agents/audit/replay/fingerprints.py", "agents/plan/observed.py"}
     others |= {"agents/audit/ledger.py"}  # the id of a file run
     others |= {"agents/dashboard/server.py"}  # the token of who may look at a page
     simulated = {path for path in using if path.startswith("agents/simulate/")}  # buses of nobody: no noise of anything
