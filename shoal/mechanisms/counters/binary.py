@@ -197,12 +197,15 @@ def draw_together(wanted: Iterable[tuple[BinaryCounter[Any], int]]) -> None:
 
     Each then has the noise of its release at hand, as if it had been asked for it.
     """
-    lots: dict[int, list[tuple[BinaryCounter[Any], int, list[int]]]] = {}  # by the identity of their tree
+    lots: list[list[tuple[BinaryCounter[Any], int, list[int]]]] = []  # one for each tree, of which there are few
     for counter, t in wanted:
         within, missing = counter._ahead(t)
         if missing:
-            lots.setdefault(id(counter.tree), []).append((counter, within, missing))
-    for lot in lots.values():
+            lot = next((lot for lot in lots if lot[0][0].tree is counter.tree), None)
+            if lot is None:
+                lots.append(lot := [])
+            lot.append((counter, within, missing))
+    for lot in lots:
         samplers = [counter._sampler for counter, _, missing in lot for _ in missing]
         drawn = iter(draw_each(samplers, [node for _, _, missing in lot for node in missing]))
         for counter, within, missing in lot:
