@@ -40,6 +40,29 @@ class GroupSent:
         return self.blocks.samples + self.partials.samples + self.slots.samples
 
 
+class SlottedGroups:
+    """The groups of one metric with slots, which forget a slot once the metric's clock has said that it is over."""
+
+    def __init__(self, length: int, clock: str) -> None:
+        self.clock = clock
+        self._length = length
+        self._open: int | None = None  # the slot that is open by the clock
+        self._told: list[Samples] = []  # groups that have heard so
+        self._new: list[Samples] = []
+
+    def add(self, group: Samples) -> None:
+        self._new.append(group)
+
+    def hear(self, watermark: int) -> None:
+        """Have groups forget what is over: all of them when another slot is open than before, else the new ones."""
+        is_open = watermark // self._length
+        for group in self._new if is_open == self._open else self._told + self._new:
+            group.forget(self._length, watermark)
+        self._open = is_open
+        self._told += self._new
+        self._new = []
+
+
 class SentRows:
     """What one source partition sent to one contributions partition."""
 
@@ -50,13 +73,9 @@ class SentRows:
         self.watermarks: dict[str, int | None] = {}
         self.went_back = self.came_late = False
         self._retired = plan.retired
-        self._slots = slots_of(plan)
+        self._slots = {label: SlottedGroups(*slot) for label, slot in slots_of(plan).items()}
         self._ticks = ticks_of(plan)
         self._kernel = None if self._slots else kernel
-        # Of metrics with slots, by label: the slot that is open, the groups, and those that no clock was told since.
-        self._open: dict[str, int] = {}
-        self._slotted: dict[str, list[GroupSent]] = {}
-        self._new: dict[str, list[GroupSent]] = {}
 
     def add(self, message: Message) -> None:
         """Take in the next message; what it says of retired metrics is left out."""
@@ -80,8 +99,8 @@ class SentRows:
         group = self.groups.get(key)
         if group is None and (label := label_of(key)) not in self._retired:
             group = self.groups[key] = GroupSent()
-            if label in self._slots:
-                self._new.setdefault(label, []).append(group)
+            if (slotted := self._slots.get(label)) is not None:
+                slotted.add(group.slots)
         return group
 
     def _add_written(self, contributions: Mapping[str, list[Row]]) -> bool:
@@ -109,17 +128,10 @@ class SentRows:
         before = self.watermarks.get(clock)
         self.went_back |= before is not None and (watermark is None or watermark < before)
         self.watermarks[clock] = watermark
-        for label, (length, own_clock) in self._slots.items():
-            if own_clock == clock and watermark is not None:
-                self._forget(label, length, watermark)
-
-    def _forget(self, label: str, length: int, promise: int) -> None:
-        """Forget the slots that are over: in all groups when another one is open, else in those that are new."""
-        known, new = self._slotted.setdefault(label, []), self._new.pop(label, [])
-        for group in new if self._open.get(label) == promise // length else known + new:
-            group.slots.forget(length, promise)
-        self._open[label] = promise // length
-        known += new
+        if watermark is not None:
+            for slotted in self._slots.values():
+                if slotted.clock == clock:
+                    slotted.hear(watermark)
 
 
 def compare(
