@@ -112,7 +112,8 @@ def test_a_command_takes_nothing_of_an_extra_and_nothing_of_kafka(outcomes, name
 
 
 def test_only_a_migration_that_is_due_takes_alembic(outcomes):
-    assert [name for name, (_, modules) in outcomes.items() if "alembic" in modules] == ["check"]
+    # for want of a log `check` looks into an empty one in memory, and then `run` makes the log
+    assert [name for name, (_, modules) in outcomes.items() if "alembic" in modules] == ["check", "run"]
 
 
 @pytest.mark.parametrize(("arguments", "extra"), LACKING.items(), ids=lambda part: part[0] if part else None)

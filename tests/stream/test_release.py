@@ -9,10 +9,9 @@ from shoal.models.errors import FailStop
 from shoal.stream.clock import SourceClock
 from shoal.stream.file_run import Line
 from shoal.stream.release import ReleasePartition
-from shoal.stream.state_mark import MARK
-from shoal.stream.table.seals import sealed_mark
 from shoal.stream.topic import plan_topic
 from tests.stream.fed import CLOCK, IDLE, SECOND, closed, committed, message, release, restore, taken
+from tests.stream.older_states import changed_and_sealed
 from tests.stream.simulation import SECRET, apply, config
 
 
@@ -271,11 +270,8 @@ def test_up_to_what_is_published_a_release_may_only_be_recomputed():
 )
 def test_state_that_is_not_ours_is_refused(change, text):
     changelog, _ = committed()
-    mark = orjson.loads(changelog[MARK]) | change
-    del mark["seal"]
-    changelog[MARK] = sealed_mark(orjson.dumps(mark))
     with pytest.raises(FailStop, match=text):
-        restore(changelog)
+        restore(changed_and_sealed(changelog, **change))
 
 
 def test_state_without_a_mark_is_refused():

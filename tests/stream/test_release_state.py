@@ -16,10 +16,11 @@ from shoal.stream.group import GroupState
 from shoal.stream.release import ReleasePartition
 from shoal.stream.release_state import HEADS, head_entries
 from shoal.stream.state_mark import FORMAT, MARK, RELEASE_FORMAT
-from shoal.stream.table.inventory import HEAD, HIDDEN, KEPT, KINDS, SEALED, Inventory, digest_before_seals
+from shoal.stream.table.inventory import HEAD, HIDDEN, KEPT, KINDS, SEALED
 from shoal.stream.table.seals import unsealed
 from shoal.stream.tick_queue import CHUNK, ROW, RUN
 from shoal.stream.topic import plan_topic
+from tests.stream.older_states import before_seals, changed
 from tests.stream.simulation import SECRET, Cluster, config, event, names_of
 from tests.support.effort import examples
 
@@ -75,12 +76,6 @@ def restored(changelog: dict[bytes, bytes]) -> ReleasePartition:
     machine = ReleasePartition([plan], 0, idle_after=CFG.kafka.idle_after)
     machine.restore(changelog)
     return machine
-
-
-def changed(changelog: dict[bytes, bytes], **changes: object) -> dict[bytes, bytes]:
-    """With other fields in the mark; None takes one away. No older version, and maybe no newer one, seals it."""
-    mark = orjson.loads(changelog[MARK]) | {"seal": None} | changes
-    return changelog | {MARK: orjson.dumps({name: value for name, value in mark.items() if value is not None})}
 
 
 def test_the_examples_hold_every_kind_of_key() -> None:
@@ -171,13 +166,6 @@ def in_rows(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
         elif name != MARK:
             older[name] = value
     return before_seals(older | {MARK: state[MARK]}, 2)
-
-
-def before_seals(state: dict[bytes, bytes], number: int = 3) -> dict[bytes, bytes]:
-    """A state as formats 2 and 3 have it: nothing is sealed, and the mark's digest is of names and heads."""
-    older = {name: unsealed(value) if name[:1] in SEALED else value for name, value in state.items()}
-    held = Inventory.of(older).dump() | {"digest": digest_before_seals(older)}
-    return changed(older, format=number, held=held)
 
 
 def test_contributions_that_an_older_version_wrote_one_by_one_wait_on() -> None:

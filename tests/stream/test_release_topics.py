@@ -13,6 +13,7 @@ from shoal.stream.release import ReleasePartition
 from shoal.stream.table.inventory import REACHED
 from shoal.stream.topic import plan_topic
 from tests.stream.fed import CLOCK, IDLE, SECOND, committed, message, release, restore, taken
+from tests.stream.older_states import before_seals, changed_and_sealed
 from tests.stream.simulation import SECRET, STAMP, apply, config, event
 
 
@@ -122,13 +123,6 @@ MIXED = [
 LOG = [Line(offset, one.encode()) for offset, one in enumerate(MIXED)]
 
 
-def older(changelog: dict[bytes, bytes]) -> None:
-    """Make its mark one of format 1, which has no number of it."""
-    mark = orjson.loads(changelog[b"\x00mark"])
-    del mark["format"]
-    changelog[b"\x00mark"] = orjson.dumps(mark)
-
-
 def run(machine: ReleasePartition, log: list[Line], changelog: dict[bytes, bytes], *, cut: int) -> list[bytes]:
     """Read the log in transactions of so many messages, each behind a restart; what is released."""
     released = []
@@ -158,7 +152,7 @@ def test_messages_that_an_older_version_passed_over_are_read_again(passed_over, 
     found = taken(machine)
     apply(changelog, found.changelog)
     released = [one.value for one in found.releases]
-    older(changelog)
+    changelog = before_seals(changelog, None)
     # when a worker takes over that knows it, and is killed now and then
     machine = two_topics()
     machine.restore(changelog)
@@ -176,7 +170,7 @@ def test_of_a_topic_that_an_older_version_left_behind_the_numbers_are_found_agai
     machine.process([line for line in LOG if b'"more"' not in (line.value or b"")], len(LOG))
     machine.work()
     apply(changelog, taken(machine).changelog)
-    older(changelog)
+    changelog = before_seals(changelog, None)
     # when a worker takes over that reads it as little
     machine = restore(changelog, retired=frozenset({"b/1"}), former={"more": 2})
     assert machine.next_offset == 0
@@ -199,7 +193,7 @@ def test_only_an_older_state_is_read_again():
     machine = two_topics()
     machine.restore(changelog)
     assert machine.next_offset == orjson.loads(changelog[b"\x00mark"])["offset"]
-    older(changelog)
+    changelog = before_seals(changelog, None)
     again = two_topics()
     again.restore(changelog)
     assert again.next_offset == 0
@@ -207,8 +201,7 @@ def test_only_an_older_state_is_read_again():
 
 def test_what_counted_already_is_not_counted_again_where_its_numbers_were_forgotten():
     changelog, _ = committed()
-    mark = orjson.loads(changelog[b"\x00mark"])
-    changelog[b"\x00mark"] = orjson.dumps(mark | {"clocks": {}})
+    changelog = changed_and_sealed(changelog, clocks={})
     with pytest.raises(FailStop, match="has metric m0/1 and forgot how far topic events was read.*raise the version"):
         restore(changelog)
 
