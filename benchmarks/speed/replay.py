@@ -2,7 +2,8 @@
 
 A worker processes the events with each algorithm, releases and SQL log included, and then the app is replayed. Each
 replay is a process that must confirm every release. What it takes to start is what an app of few events and hardly any
-releases takes in the same round, and is taken off; what it takes to make the releases is not.
+releases takes in the same round, and is taken off; what it takes to make the releases is not. A replay that takes
+hardly more than that has no rate.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from benchmarks.workload import Workload, configure
 USERS = 200_000
 FEW = 1_000  # events of the app that shows the start-up
 LIMIT = 300.0  # seconds for a worker
+LEAST = 0.1  # of the start; what takes less beside it cannot be told from it
 WAYS = {  # arguments of the command, and the lane without which it is left out
     "contributions": ((), TWIN_LANE),
     "events, twin": (("--from", "events"), TWIN_LANE),
@@ -49,7 +51,7 @@ def measure(context: Context) -> dict[str, Any]:
             for algorithm, config in many.items():
                 rates = without(start, _replay(config, *arguments), events)
                 found[f"{way}, `{algorithm}`"].append(rates)
-                print(f"from {way}, {algorithm}: {rates['by_cpu']:,.0f}/CPU-s", file=sys.stderr, flush=True)
+                print(f"from {way}, {algorithm}: {rates['cpu']:.1f} CPU-s", file=sys.stderr, flush=True)
     return {"events": events, "users": USERS, "partitions": PARTITIONS, "starts": starts, "found": found}
 
 
@@ -89,15 +91,19 @@ def _replay(config: Path, *arguments: str) -> dict[str, float]:
     return {"seconds": seconds, "cpu": usage.ru_utime + usage.ru_stime, "peak_mb": int(note.read_text()) / 1024}
 
 
-def without(start: Mapping[str, float], run: Mapping[str, float], events: int) -> dict[str, float]:
+def without(start: Mapping[str, float], run: Mapping[str, float], events: int) -> dict[str, float | None]:
     """What a replay of so many events takes beside its start.
 
-    >>> without({"seconds": 1.0, "cpu": 0.5}, {"seconds": 5.0, "cpu": 2.5, "peak_mb": 90.0}, 1000)
-    {'by_wall': 250.0, 'by_cpu': 500.0, 'cpu': 2.5, 'seconds': 5.0, 'peak_mb': 90.0}
+    >>> without({"seconds": 1.0, "cpu": 0.5}, {"seconds": 5.0, "cpu": 0.51, "peak_mb": 90.0}, 1000)
+    {'by_wall': 250.0, 'by_cpu': None, 'cpu': 0.51, 'seconds': 5.0, 'peak_mb': 90.0}
     """
+    by_wall, by_cpu = (
+        None if run[kind] - start[kind] < LEAST * start[kind] else events / (run[kind] - start[kind])
+        for kind in ("seconds", "cpu")
+    )
     return {
-        "by_wall": events / (run["seconds"] - start["seconds"]),
-        "by_cpu": events / (run["cpu"] - start["cpu"]),
+        "by_wall": by_wall,
+        "by_cpu": by_cpu,
         "cpu": run["cpu"],
         "seconds": run["seconds"],
         "peak_mb": run["peak_mb"],
@@ -109,9 +115,9 @@ def short(data: Mapping[str, Any]) -> list[str]:
     lines = []
     for way in data["starts"]:
         rates = [
-            f"{name.removeprefix(f'{way}, ')} {cell(Spread.of([run['by_cpu'] for run in runs]), 1000)}"
+            f"{name.removeprefix(f'{way}, ')} {_spread(runs, 'by_cpu', 1000)}"
             for name, runs in data["found"].items()
-            if name.startswith(f"{way}, `")
+            if name.startswith(f"{way}, `") and _all(runs, "by_cpu")
         ]
         lines.append(f"`shoal audit replay` from {way}, k events/CPU-s: {'; '.join(rates)}.")
     return lines
@@ -136,9 +142,13 @@ def tables(data: Mapping[str, Any]) -> str:
     return f"{about}\n\n{figures.table(header, rows)}"
 
 
-def _costs(runs: Sequence[Mapping[str, float]]) -> list[str]:
+def _costs(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     return [_spread(runs, kind) for kind in ("seconds", "cpu", "peak_mb")]
 
 
-def _spread(runs: Sequence[Mapping[str, float]], kind: str, scale: float = 1.0) -> str:
-    return cell(Spread.of([run[kind] for run in runs]), scale)
+def _spread(runs: Sequence[Mapping[str, Any]], kind: str, scale: float = 1.0) -> str:
+    return cell(Spread.of(_all(runs, kind)), scale)
+
+
+def _all(runs: Sequence[Mapping[str, Any]], kind: str) -> list[float]:
+    return [run[kind] for run in runs if run[kind] is not None]

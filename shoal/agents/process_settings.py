@@ -30,6 +30,13 @@ def keep_freed_memory() -> None:
         mallopt(M_TRIM_THRESHOLD, 64 << 20)
 
 
+def give_freed_memory_back() -> None:
+    """Have the C library give the system what it keeps, once: after a restore that is far more than the next fetch."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 def share_interpreter() -> None:
     """Let threads that wait for the interpreter have it after a millisecond, not five.
 
