@@ -7,6 +7,7 @@ peak of a restore; beside it one random read and write in as many bytes, in the 
 broker: processor time of an event of a random user, and bytes of a user. Each line is a process of its own.
 """
 
+import argparse
 import gc
 import json
 import os
@@ -31,12 +32,17 @@ START = 1_700_000_000_000  # milliseconds
 SPREAD = 3_500_000  # milliseconds: all events are of one hour
 
 
-def main(arguments: list[str]) -> None:
+def main() -> None:
     """Print both tables; with `--lane LANE USERS`, measure one line of the second."""
-    if arguments[:1] == ["--lane"]:
-        print(json.dumps(_bound(int(arguments[2]), kernel=arguments[1] == "kernel")))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="not of ten million users")
+    parser.add_argument("--lane", nargs=2, help=argparse.SUPPRESS)
+    said = parser.parse_args()
+    if said.lane:
+        lane, users = said.lane
+        print(json.dumps(_bound(int(users), kernel=lane == "kernel")))
         return
-    sizes = SIZES[:2] if "--quick" in arguments else SIZES
+    sizes = SIZES[:2] if said.quick else SIZES
     print("accounts alone: nanoseconds of an account, and of a random read and write; bytes of a user")
     print(f"{'users':>12}{'account':>10}{'floor':>8}{'ratio':>8}{'overlapping':>13}{'bytes':>8}{'at a restore':>14}")
     for users in sizes:
@@ -98,4 +104,4 @@ def _feed(bound: BoundPartition, users: np.ndarray) -> float:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

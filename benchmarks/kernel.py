@@ -6,7 +6,7 @@ Each algorithm reads the same events in both lanes, in turn, three times; the fa
 what an event adds to the changelog instead, by what the bytes are for: both lanes write the same, so one does it.
 """
 
-import sys
+import argparse
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -47,11 +47,15 @@ PARTS = ("names", "lengths", "numbers", "headers")
 GROUPS = 5_000  # of the metric that has groups
 
 
-def main(arguments: list[str]) -> None:
+def main() -> None:
     """Print a table."""
-    events, users = (100_000, 20_000) if "--quick" in arguments else (1_000_000, 200_000)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the events")
+    parser.add_argument("--bytes", action="store_true", help="what an event adds to the changelog")
+    said = parser.parse_args()
+    events, users = (100_000, 20_000) if said.quick else (1_000_000, 200_000)
     fetches = list(_fetches(_records(events, users)))
-    if "--bytes" in arguments:
+    if said.bytes:
         _print_bytes(fetches, events, users)
         return
     print(f"{events:,} events of {users:,} users, in batches of 16 KB; processor time of bound, microseconds an event")
@@ -189,4 +193,4 @@ def _run(bound: BoundPartition, fetches: list[tuple[int, bytes]], has_batches: b
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

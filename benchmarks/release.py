@@ -13,7 +13,6 @@ three ticks behind it, each time the same (`tracemalloc`). Ciphers that OpenSSL 
 
 import gc
 import multiprocessing
-import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from benchmarks import figures
 from benchmarks.workload import MEAN, plan_alone
 from shoal.agents.process_settings import tune_garbage_collector
 from shoal.models.records import Message
@@ -43,9 +43,9 @@ Found = TypeVar("Found")
 Times = tuple[float, ...]  # seconds of processor time: reading, closing, writing
 
 
-def main(arguments: list[str]) -> None:
+def main() -> None:
     """Print two tables."""
-    quick = "--quick" in arguments
+    quick = figures.is_quick(__doc__, "a tenth of it")
     events, users = (100_000, 20_000) if quick else (1_000_000, 200_000)
     print(f"{events:,} events of {users:,} users in one group; processor time, microseconds a row")
     print(f"{'':10}{'rows':>10}{'a row':>10}{'an event':>10}")
@@ -210,4 +210,4 @@ def resident() -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
