@@ -22,6 +22,7 @@ from shoal.mechanisms.privacy.zcdp import smallest_epsilon
 from tests.privacy.auditor.unknowns import Law
 
 TOLERANCE = 1e-6  # of the difference, by which releases that are floats may miss it
+NUMERICAL = 4  # the simplex method's status if its numbers became too inexact to go on
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -82,13 +83,15 @@ def _laplace(coefficients: Numbers, difference: Numbers, laws: Sequence[Law]) ->
     within = np.zeros((len(laws), len(sizes)))
     within[np.arange(len(laws)), column] = -1.0  # w is at most that size, and so is -w
     free = np.eye(len(laws))
-    found = solver().linprog(
-        np.concatenate([np.zeros(len(laws)), 1 / np.array(list(sizes.values()))]) * size,
-        A_ub=np.vstack([both, -both, np.hstack([free, within]), np.hstack([-free, within])]),
-        b_ub=np.concatenate([(wanted + room) / size, (room - wanted) / size, np.zeros(2 * len(laws))]),
-        bounds=(None, None),
-        method="highs",
-    )
+    program = {
+        "c": np.concatenate([np.zeros(len(laws)), 1 / np.array(list(sizes.values()))]) * size,
+        "A_ub": np.vstack([both, -both, np.hstack([free, within]), np.hstack([-free, within])]),
+        "b_ub": np.concatenate([(wanted + room) / size, (room - wanted) / size, np.zeros(2 * len(laws))]),
+        "bounds": (None, None),
+    }
+    found = solver().linprog(**program, method="highs")
+    if found.status == NUMERICAL:  # interior points get on without the bases that it lost
+        found = solver().linprog(**program, method="highs-ipm")
     if not found.success:
         raise Unsolved(f"no noise gives the other world's releases: {found.message}")
     return float(found.fun)
