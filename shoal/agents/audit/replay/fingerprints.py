@@ -119,12 +119,11 @@ class Samples:
     (True, {}, 3)
     """
 
-    __slots__ = ("_numbers", "_open", "_positions", "_sums", "samples")
+    __slots__ = ("_numbers", "_positions", "_sums", "samples")
 
     def __init__(self) -> None:
         self.samples = 0
         self._numbers: dict[tuple[int, str], int] = {}  # of a user's last sample in the slot
-        self._open: int | None = None  # the slot that was open when something was forgotten last
         self._sums: dict[int, int] = {}  # by slot's start
         self._positions: dict[tuple[int, str, str], int] = {}
 
@@ -144,9 +143,6 @@ class Samples:
 
     def forget(self, length: int, promise: int) -> None:
         """Forget slots that were over by the promise: nothing more comes for them."""
-        if promise // length == self._open:
-            return
-        self._open = promise // length
         self._positions = {
             name: position for name, position in self._positions.items() if end_of(name[0], length) > promise
         }
