@@ -142,7 +142,7 @@ pub struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     #[inline(always)]
-    fn peek(&self) -> Option<u8> {
+    pub fn peek(&self) -> Option<u8> {
         self.raw.get(self.at).copied()
     }
 

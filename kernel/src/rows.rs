@@ -79,10 +79,10 @@ fn row(scan: &mut Scan) -> Option<(i64, u64)> {
 /// A whole number as it is written in one way only.
 #[inline(always)]
 fn number(scan: &mut Scan) -> Option<i64> {
-    let is_negative = *scan.raw.get(scan.at)? == b'-';
+    let is_negative = scan.peek()? == b'-';
     scan.at += usize::from(is_negative);
     let (begin, mut number) = (scan.at, 0_i64);
-    while let Some(digit @ b'0'..=b'9') = scan.raw.get(scan.at) {
+    while let Some(digit @ b'0'..=b'9') = scan.peek() {
         if scan.at - begin == MOST_DIGITS {
             return None;
         }
@@ -97,7 +97,7 @@ fn number(scan: &mut Scan) -> Option<i64> {
 #[inline(always)]
 fn pseudonym(scan: &mut Scan) -> Option<()> {
     scan.eat(b'"')?;
-    while let Some(b'0'..=b'9' | b'a'..=b'f') = scan.raw.get(scan.at) {
+    while let Some(b'0'..=b'9' | b'a'..=b'f') = scan.peek() {
         scan.at += 1;
     }
     scan.eat(b'"')
