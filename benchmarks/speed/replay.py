@@ -119,7 +119,8 @@ def short(data: Mapping[str, Any]) -> list[str]:
             for name, runs in data["found"].items()
             if name.startswith(f"{way}, `") and _all(runs, "by_cpu")
         ]
-        lines.append(f"`shoal audit replay` from {way}, k events/CPU-s: {'; '.join(rates)}.")
+        if rates:
+            lines.append(f"`shoal audit replay` from {way}, k events/CPU-s: {'; '.join(rates)}.")
     return lines
 
 
