@@ -9,7 +9,10 @@ the number of cells that are filled depends on values, and merged samples are co
 samples can fill.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any, Protocol
 
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, PART_BITS, Block
@@ -31,6 +34,7 @@ Send = Callable[[str | None, int, bytes, Block], None]
 Sums = list[int]  # [cell, samples, total, ...] of a tick
 Part = tuple[Mapping[str, list[Row]], Mapping[str, list[Partial]]]  # the rows and partials of one message
 NOTHING: list[Part] = [({}, {})]
+TIME = itemgetter(0)  # of a row
 
 
 class Queue:
@@ -270,3 +274,18 @@ def add_samples(samples: dict[int, int], flat: Sequence[Any]) -> None:
     for cell, count in zip(flat[::3], flat[1::3], strict=True):
         level = cell >> PART_BITS
         samples[level] = samples.get(level, 0) + count
+
+
+def by_tick(rows: list[Row], every: int) -> Iterator[tuple[int, list[Row]]]:
+    """The rows of a message in runs of one tick, in their order."""
+    times = list(map(TIME, rows))
+    if times != sorted(times):  # rarely: event times went back
+        rest = iter(rows)
+        for tick, same in groupby([time // every for time in times]):
+            yield tick, list(islice(rest, len(list(same))))
+        return
+    end = 0
+    while end < len(rows):
+        begin, tick = end, times[end] // every
+        end = bisect_left(times, (tick + 1) * every, begin)
+        yield tick, rows[begin:end]

@@ -12,7 +12,7 @@ import hashlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -23,6 +23,7 @@ from shoal.models.digests import FIRST
 from shoal.models.errors import FailStop
 from shoal.models.records import Message, Partial, Row
 from shoal.stream.clock import Clocks
+from shoal.stream.contributions import by_tick
 from shoal.stream.foreign_records import Strays, read_message
 from shoal.stream.group import GroupState, Released, group_name, label_of, new_release
 from shoal.stream.guard import Guard, Published, PublishedBefore, check_last
@@ -274,9 +275,7 @@ class ReleasePartition:
                     if closed is not None:
                         self._complete(key, closed, row[0])
             return
-        rest = iter(rows)
-        for tick, same in groupby([row[0] // every for row in rows]):
-            run = list(islice(rest, len(list(same))))
+        for tick, run in by_tick(rows, every):
             opened = self._open_tick(metric, tick, (row[4] for row in run))
             if opened is not None:
                 self._waiting.add(metric.label, key, opened, run)

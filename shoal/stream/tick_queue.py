@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from operator import itemgetter
+from operator import itemgetter, lt
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -17,12 +17,12 @@ from shoal.mechanisms.groups import Closed, Groups
 from shoal.mechanisms.statistic import PART_BITS, PART_MASK, Contribution
 from shoal.models.json_bytes import json_of_each
 from shoal.models.records import Row
-from shoal.stream.contributions import add_samples, most_cells
+from shoal.stream.contributions import TIME, add_samples, most_cells
 
 # A contribution from its six fields, in a third of the time.
 new_contribution: Callable[[Iterable[Any]], Contribution] = partial(tuple.__new__, Contribution)
 CANONICAL = itemgetter(0, 1, 2, 3)  # all but samples and total: they are unique, so that no value decides the order
-TIME = CELL = itemgetter(0)
+CELL = itemgetter(0)
 Of = TypeVar("Of")
 FIRST_CHUNK = (0,)  # alone, as with most groups
 CHUNK_BITS = 6  # a chunk, one record of the changelog, has 2**6 cells, so that few samples do not write a whole tick
@@ -141,8 +141,9 @@ class Pile:
     def contributions(self, start: int) -> list[Contribution]:
         """All contributions in canonical order; merged ones have no pseudonym, and come first."""
         rows = self.rows
-        if len(rows) > 1:  # rarely do two have the same time: then it alone decides the order, in half the time
-            alone = len(set(map(TIME, rows))) == len(rows)
+        times = list(map(TIME, rows))
+        if not all(map(lt, times, islice(times, 1, None))):  # mostly they come in order, and none at the same time
+            alone = len(set(times)) == len(rows)  # then the time alone decides the order, in half the time
             rows = sorted(rows, key=TIME if alone else CANONICAL)
         waiting = list(map(new_contribution, rows))
         return self.cells.contributions(start) + waiting if self.cells else waiting

@@ -49,10 +49,10 @@ class Orders(RuleBasedStateMachine):
         self.app = self.cleanup.enter_context(App(folder, METRICS[metric], INPUTS[topic]))
         self.streams = [self.app.stream_of(events) for events in INPUTS.values()]
 
-    @rule(name=names, end=st.booleans(), steps=steps)
-    def start_run(self, name: str, end: bool, steps: int) -> None:
+    @rule(name=names, end=st.booleans(), steps=steps, together=st.sampled_from([1, 3]))
+    def start_run(self, name: str, end: bool, steps: int, together: int) -> None:
         with contextlib.suppress(ShoalError):
-            self.runs.append(Run(self.app, INPUTS[name], end=end))
+            self.runs.append(Run(self.app, INPUTS[name], end=end, together=together))
             self._go_on(self.runs[-1], steps)
 
     @rule(which=st.integers(0, 3), steps=steps, away=rarely)

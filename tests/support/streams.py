@@ -180,13 +180,17 @@ def lines(events: Sequence[bytes]) -> Iterator[Line]:
 
 
 class Run:
-    """`shoal run`, step by step: registered at once, an output shown with each step."""
+    """`shoal run`, step by step: registered at once, an output made with each step.
 
-    def __init__(self, app: App, events: Sequence[bytes], *, end: bool = False) -> None:
+    It is shown at once, unless `together` rows are to be written in one transaction.
+    """
+
+    def __init__(self, app: App, events: Sequence[bytes], *, end: bool = False, together: int = 1) -> None:
         self._app, self._session, self._end = app, app.session(), end
         plan = plan_of(self._session)
         ledger = self._session.ledger
-        self._continuation = Continuation(ledger, self._session.config.kafka.app, plan, self._session.remember)
+        name = self._session.config.kafka.app
+        self._continuation = Continuation(ledger, name, plan, self._session.remember, together=together)
         self._session.register(file_run=True, topic="events")
         self._runner = FileRun(plan)
         self._outputs: Iterator[Output] | None = self._runner.outputs(lines(events), end=end)
@@ -203,13 +207,16 @@ class Run:
         output = next(self._outputs, None)
         if output is None:
             self._outputs = None
-            self._finish()
-            return
-        for done in self._continuation.take(output):
+            self._publish(self._continuation.finish())
+            self._note_end()
+        else:
+            self._publish(self._continuation.take(output))
+
+    def _publish(self, outputs: Iterable[Output]) -> None:
+        for done in outputs:
             self._app.publish([release.value for release in done.releases])
 
-    def _finish(self) -> None:
-        self._continuation.finish()
+    def _note_end(self) -> None:
         if self._end and not self._continuation.repeats_only:
             ends = [
                 End(metric.section.name, metric.section.version, iso(self._runner.bound.watermark(metric.clock) or 0),

@@ -11,7 +11,7 @@ run or a worker has taken the version over.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.log import Group, group_of, read_records
@@ -22,12 +22,23 @@ from shoal.stream.file_run import Output
 from shoal.stream.topic import TopicPlan
 
 Remember = Callable[[Mapping[Version, int]], None]  # called before releases are shown, with how many the log has
+TOGETHER = 5_000  # rows; a transaction takes as long as hundreds of them
 
 
 class Continuation:
     """Holds one file run to what its metric versions have published already."""
 
-    def __init__(self, ledger: Ledger, app: str, plan: TopicPlan, remember: Remember = lambda counts: None) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        app: str,
+        plan: TopicPlan,
+        remember: Remember = lambda counts: None,
+        *,
+        together: int = TOGETHER,
+    ) -> None:
+        """`together`: rows that are written in one transaction; until there are so many, outputs wait."""
+        self._together = together
         self._versions = {(metric.section.name, metric.section.version) for metric in plan.metrics}
         self._ledger, self._app, self._topic, self._remember = ledger, app, plan.topic, remember
         self._counts = Counter[Version]()  # releases in the log
@@ -38,6 +49,7 @@ class Continuation:
         self._unmade: set[tuple[Group, int]] = set()  # activations not yet made again
         self._by_workers = False
         self._waiting: list[Output] = []
+        self._rows = 0  # in them: releases, activations and dead letters
         self._holding = False  # something in `_waiting` is new
         is_published = any(group[:2] in self._versions for group in ledger.standing(app).heads)
         if plan.topic in ledger.partitions(app) and not is_published:  # nothing is charged for this
@@ -75,6 +87,12 @@ class Continuation:
             "key of its own"
         )
 
+    def logged(self, outputs: Iterable[Output]) -> Iterator[Output]:
+        """All outputs, each once the log has it; raises what `take` and `finish` raise."""
+        for output in outputs:
+            yield from self.take(output)
+        yield from self.finish()
+
     def take(self, output: Output) -> list[Output]:
         """Write what may be written; the outputs, this one or earlier ones, that may now be shown.
 
@@ -84,20 +102,21 @@ class Continuation:
         """
         self._begin()
         self._waiting.append(output)
+        self._rows += len(output.made) + len(output.activations) + len(output.dead_letters)
         if self._look(output):
             self._holding = True
         if self._holding and self._by_workers:
             raise self._not_ours()
         if self._holding and (self._missing or self._unmade):
             return []
-        self._holding = False
-        return self._write()
+        return self._write() if self._rows >= self._together else []
 
-    def finish(self) -> None:
-        """The input has ended.
+    def finish(self) -> list[Output]:
+        """The input has ended: write what still waits; the outputs that may now be shown.
 
         Raises:
             LedgerError: it is not the one that was published from, continued.
+            AuditError: as `take` does.
         """
         self._begin()
         for group, seq in sorted(self._missing.items()):
@@ -110,6 +129,7 @@ class Continuation:
                 f"{group}: the {activation_name(level)} is in the audit log and this input does not make it; a "
                 "version's input may be repeated and continued, not replaced: raise its version"
             )
+        return self._write()
 
     def _look(self, output: Output) -> bool:
         """Note what was made again, and return whether anything is new."""
@@ -130,7 +150,7 @@ class Continuation:
 
     def _write(self) -> list[Output]:
         """Write repeats first: if one differs, nothing new is written."""
-        done, self._waiting = self._waiting, []
+        done, self._waiting, self._rows, self._holding = self._waiting, [], 0, False
         rows = []
         for group, seq, row in (release for output in done for release in _releases(output)):
             rows.append((seq > self._published.get(group, 0), row))

@@ -14,6 +14,7 @@ from typing import Any
 
 from shoal.agents.input.event_file import EventFile, events_in
 from shoal.agents.input.forms import AS_UTF8, describe
+from shoal.agents.input.read_ahead import read_ahead
 from shoal.models.config.reading import NEWEST
 from shoal.models.errors import InputError
 from shoal.models.events import Refused, getter, parse
@@ -46,7 +47,7 @@ def survey_file(file: EventFile, plan: TopicPlan, on_bytes: Callable[[int], None
     """
     survey = Survey(plan, kernel)
     if survey.takes_blocks and file.is_in_lines():
-        for first, block in file.whole_lines(on_bytes):
+        for first, block in read_ahead(file.whole_lines(on_bytes)):
             lines, _, has_blanks = kernel.RecordBatch.lines(block, 0)
             if has_blanks or (plan.protects_presence and has_beat(block)):
                 _look_at(survey, plan, events_in(BytesIO(block), first))

@@ -18,6 +18,7 @@ from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, r
 from shoal.agents.cli.stopping import ending_in_words
 from shoal.agents.input.event_file import EventFile, ignore, size_of
 from shoal.agents.input.first_pass import NOTHING_DONE, Limits, judge, remarks, survey_file
+from shoal.agents.input.read_ahead import read_ahead
 from shoal.agents.input.same_files import refuse_same
 from shoal.agents.input.sorting import SortedFile, sorted_file
 from shoal.agents.input.spool import spooled
@@ -195,16 +196,14 @@ def _run(
     reading = nullcontext(ignore) if shown is None else progress(f"reading {shown}", size_of(file.source))
     with reading as advance:
         if runner.blocks is not None and file.is_in_lines():
-            outputs = runner.outputs_of(file.blocks(runner.blocks, advance), end=end)
+            outputs = runner.outputs_of(read_ahead(file.blocks(runner.blocks, advance)), end=end)
         else:
             outputs = runner.outputs(file.lines(advance), end=end)
-        for chunk in outputs:
-            for done in continuation.take(chunk):
-                out.writelines(release.value + b"\n" for release in done.releases)
-                releases += len(done.made)
-                if refused is not None:
-                    refused.writelines(letter + b"\n" for letter in done.dead_letters)
-    continuation.finish()
+        for done in continuation.logged(outputs):
+            out.writelines(release.value + b"\n" for release in done.releases)
+            releases += len(done.made)
+            if refused is not None:
+                refused.writelines(letter + b"\n" for letter in done.dead_letters)
     return releases
 
 

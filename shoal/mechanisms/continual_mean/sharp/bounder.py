@@ -76,6 +76,16 @@ class Shape:
         return self.alone << max(0, block - 1) // 2
 
     @cached_property
+    def weights(self) -> tuple[int, ...]:
+        return tuple(map(self.weight, range(self.blocks)))
+
+    @cached_property
+    def closing_levels(self) -> tuple[int, ...]:
+        """The level of the single sample that closes a block, of all blocks that one closes: they come first."""
+        ends = map(self.end, range(self.blocks))
+        return tuple((end - 1).bit_length() for end in ends if end <= self.singles)
+
+    @cached_property
     def ends(self) -> dict[int, int]:
         return {self.end(block): block for block in range(self.blocks)}
 

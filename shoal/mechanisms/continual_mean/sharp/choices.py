@@ -5,6 +5,7 @@ Guarantee    each method is one or two calls of clip_range.py at the epsilons th
 Proof        docs/proofs/sharp.md
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
@@ -64,8 +65,9 @@ class Choices:
         shape = self._mean.shape
         size = shape.weight(block)
         target = choice_target(len(totals), len(candidates), epsilon)
-        far = [abs(total - size * centre) for total in totals]
-        left = [sum(distance > size * half for distance in far) for half in candidates]
+        # In units of a grid step over the centre's denominator, where all are integers.
+        far = sorted(abs(total * centre.denominator - size * centre.numerator) for total in totals)
+        left = [len(far) - bisect_right(far, size * half * centre.denominator) for half in candidates]
         chosen = candidates[clip_range.scale(left, target, epsilon, self._words("scale", shape.levels + block))]
         return int(chosen * clip_range.widening(Fraction(target, len(far)), BLOCK_NOISE))
 

@@ -61,21 +61,29 @@ class SharpReleaser:
     # ---------------------------------------------------------------- in
 
     def add(self, contribution: Contribution) -> Sequence[Activation]:
-        _, pseudonym, number, level, samples, total = contribution
-        buckets = self._mean.buckets
-        if level < self._levels:
-            if not level:
-                self._units += samples
-            # One sample by itself, or a partial.
-            self._add_single(level, buckets.of(total) if pseudonym else number, samples, total)
-            return ()
-        shape, block = self._mean.shape, level - self._levels
-        end = shape.end(block)
-        if end <= shape.singles:
-            total, value = divmod(total, 1 << buckets.bits)
-            self._add_single((end - 1).bit_length(), buckets.of(value), 1, value)
-        self._add_block(contribution, block, total)
-        return ()
+        return tuple(self.add_all((contribution,)))
+
+    def add_all(self, contributions: Iterable[Contribution]) -> list[Activation]:
+        """Take in what came in a tick; it activates nothing, and what is open stays so until the tick is complete."""
+        shape, buckets, levels = self._mean.shape, self._mean.buckets, self._levels
+        closing, radix, is_open = shape.closing_levels, 1 << buckets.bits, len(self._clips)
+        for contribution in contributions:
+            _, pseudonym, number, level, samples, total = contribution
+            if level < levels:
+                if not level:
+                    self._units += samples
+                # One sample by itself, or a partial.
+                self._add_single(level, buckets.of(total) if pseudonym else number, samples, total)
+                continue
+            block = level - levels
+            if block < len(closing):
+                total, value = divmod(total, radix)
+                self._add_single(closing[block], buckets.of(value), 1, value)
+            if block < is_open:
+                self._add_clipped(block, total)
+            elif self._awaits_blocks:
+                self._keep(contribution, block, total)
+        return []
 
     def _add_single(self, level: int, bucket: int, samples: int, total: int) -> None:
         beginning = self._beginning
@@ -87,16 +95,14 @@ class SharpReleaser:
             self._samples += samples
             self._total += self._mean.buckets.clipped(bucket, samples, total, self._low, self._high)
 
-    def _add_block(self, contribution: Contribution, block: int, total: int) -> None:
-        if block < len(self._clips):
-            self._add_clipped(block, total)
-        elif self._awaits_blocks:
-            self._arrived += self._beyond(block)
-            waiting = self._blocks.setdefault(block, {})
-            if contribution.pseudonym in waiting:
-                raise ValueError(f"a unit's block number {block} arrived twice")
-            waiting[contribution.pseudonym] = contribution.effective, total
-            self._changes.write(self._kept(block, contribution.pseudonym, contribution.effective, total))
+    def _keep(self, contribution: Contribution, block: int, total: int) -> None:
+        """Keep a block that may count later."""
+        self._arrived += self._beyond(block)
+        waiting = self._blocks.setdefault(block, {})
+        if contribution.pseudonym in waiting:
+            raise ValueError(f"a unit's block number {block} arrived twice")
+        waiting[contribution.pseudonym] = contribution.effective, total
+        self._changes.write(self._kept(block, contribution.pseudonym, contribution.effective, total))
 
     def _kept(self, block: int, pseudonym: str, effective: int, total: int) -> Contribution:
         shape = self._mean.shape
@@ -105,7 +111,7 @@ class SharpReleaser:
     def _add_clipped(self, block: int, total: int) -> None:
         clip = self._clips[block]
         if clip is not None:
-            self._samples += self._mean.shape.weight(block)
+            self._samples += self._mean.shape.weights[block]
             self._total += min(max(total, clip[0]), clip[1])
 
     @property
