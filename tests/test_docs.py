@@ -77,6 +77,13 @@ def test_the_tables_of_choosing_epsilon_are_what_plan_says() -> None:
 
 
 @pytest.mark.slow
+def test_the_first_lines_of_the_tables_of_caps_and_cadences_are_what_plan_says() -> None:
+    shop, page = contributions_table.Shop(), contributions_table.PAGE.read_text()
+    for lines in (contributions_table.by_cap(shop), contributions_table.by_cadence(shop)):
+        assert f"| {' | '.join(next(lines))} |" in page, "run: make reference"
+
+
+@pytest.mark.long  # a plan for every line
 def test_the_tables_of_caps_and_cadences_are_what_plan_says() -> None:
     page = contributions_table.PAGE.read_text()
     written = page.partition(epsilon_table.BEGIN)[2].partition(epsilon_table.END)[0]

@@ -49,7 +49,7 @@ class Continuation:
         self._unmade: set[tuple[Group, int]] = set()  # activations not yet made again
         self._by_workers = False
         self._waiting: list[Output] = []
-        self._rows = 0  # in them: releases, activations and dead letters
+        self._rows = 0  # in them: releases, activations and dead letters; an output without any counts as one
         self._holding = False  # something in `_waiting` is new
         is_published = any(group[:2] in self._versions for group in ledger.standing(app).heads)
         if plan.topic in ledger.partitions(app) and not is_published:  # nothing is charged for this
@@ -102,7 +102,7 @@ class Continuation:
         """
         self._begin()
         self._waiting.append(output)
-        self._rows += len(output.made) + len(output.activations) + len(output.dead_letters)
+        self._rows += max(1, len(output.made) + len(output.activations) + len(output.dead_letters))
         if self._look(output):
             self._holding = True
         if self._holding and self._by_workers:
