@@ -244,8 +244,10 @@ def test_latency_is_told_by_load() -> None:
 
 def test_file_runs_are_told_by_lane_and_algorithm() -> None:
     run = {"by_wall": 5000.0, "by_cpu": 6000.0, "seconds": 2.5, "least_mb": 100.0, "most_mb": 120.0}
-    data = {"sizes": [200_000, 2_000_000], "users": 10, "found": {"twin, `full`": [run, run | {"by_wall": 7000.0}]}}
-    assert "| twin, `full` | 6.00 (5.00–7.00) | 6.00 | 2.50 | 100 | 120 |" in files.tables(data)
+    sizes = {"twin": [200_000, 2_000_000]}
+    data = {"sizes": sizes, "users": 10, "found": {"twin, `full`": [run, run | {"by_wall": 7000.0}]}}
+    assert "| twin, `full` | 2 | 6.00 (5.00–7.00) | 6.00 | 2.50 | 120 |" in files.tables(data)
+    assert "| twin, `full` | 0.2 | – | – | – | 100 |" in files.tables(data)
     assert files.short(data) == ["`shoal run`, k events/s: twin, `full` 6.00 (5.00–7.00)."]
 
 
