@@ -11,7 +11,7 @@ const REGION_BITS: u32 = 20;
 const REGION: usize = 1 << REGION_BITS;
 const CHANGED: u8 = 0x80;
 const LENGTH: u8 = 0x1f;
-const LONG: u8 = 0x1f; // in place of a length
+const LONG: u8 = 0x1f; // in place of a length, so no name of this length is in a record
 const FIRST: usize = 64; // records of the first, small allocation
 
 pub struct Records {
@@ -96,7 +96,8 @@ impl Records {
         let index = u32::try_from(self.len).expect("room was asked for");
         self.reserve();
         self.len += 1;
-        let reference = (name.len() > SIZE - 1 - self.width).then(|| self.long.push(name));
+        let is_long = name.len() > SIZE - 1 - self.width || name.len() >= usize::from(LONG);
+        let reference = is_long.then(|| self.long.push(name));
         let record = self.at_mut(index);
         record.fill(0);
         match reference {
@@ -196,16 +197,17 @@ mod tests {
 
     #[test]
     fn names_of_any_length_keep_their_numbers() {
-        for width in [1, 4, 8, 16] {
+        for width in [0, 1, 4, 8, 16] {
             let mut records = Records::new(width);
+            let held = |number| if width == 0 { 0 } else { number as u128 & 0xff };
             for (number, name) in names().enumerate() {
                 let index = records.push(&name);
-                assert!(records.set(index, number as u128 & 0xff));
+                assert!(records.set(index, held(number)));
                 assert!(records.mark(index) && !records.mark(index));
             }
             for (number, name) in names().enumerate() {
                 assert_eq!(records.name(number as u32), name);
-                assert_eq!(records.number(number as u32), number as u128 & 0xff);
+                assert_eq!(records.number(number as u32), held(number));
             }
             records.reverse();
             for (number, name) in names().enumerate() {
