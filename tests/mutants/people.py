@@ -175,7 +175,7 @@ VALUES = (
         new="if value is MISSING:",
         breach="a text is refused only where a comparison comes to it, which other values decide",
         tests=("models/test_predicates.py::test_whether_an_event_counts_is_decided_by_its_form",),
-        otherwise="TypeError",
+        otherwise="not supported between instances",
     ),
     Mutant(
         name="a group that a predicate reads",
