@@ -220,7 +220,7 @@ MUTANTS = (
         family="selection",
         file="stream/release.py",
         old="self._metric(key)  # before anything",
-        new="self._group(key)  # before anything",
+        new="self._group(key, group_name(key))  # before anything",
         breach="what a worker shows of its groups has a key that one person alone may have",
         tests=(HIDDEN,),
     ),
