@@ -201,30 +201,31 @@ class FullReleaser:
     def add_all(self, contributions: Iterable[Contribution]) -> list[Activation]:
         """Push the blocks of active levels; keep each while a prior may still need it. They come by the million."""
         activations: list[Activation] = []
-        active, clips, counts, sums, units = self._active, self._clips, self._counts, self._sums, self._units
-        needed, write = self._mean.needed, self._changes.write
+        active, clips, counts, sums = self._active, self._clips, self._counts, self._sums
+        needed = self._mean.needed
         for contribution in contributions:
-            effective, pseudonym, _, level, _, total = contribution
+            level = contribution[3]
             if level < active:
                 low, high = clips[level]
+                total = contribution[5]
                 counts[level] += 1
                 sums[level] += low if total < low else high if total > high else total
             if active == len(needed):
                 continue
-            if level or pseudonym in units:
-                self._keep(contribution)
-            else:  # mostly; one sample is all that it offers to any prior
-                units[pseudonym] = (total << TIME_BITS | effective + ZERO) << MASK_BITS | 1
-                self._ready += 1
-            write(contribution)
+            self._keep(contribution)
+            self._changes.write(contribution)
             if self._ready >= needed[self._next]:
                 activations += self._activate_all()
-                active, clips, counts, sums, units = self._active, self._clips, self._counts, self._sums, self._units
+                active, clips, counts, sums = self._active, self._clips, self._counts, self._sums
         return activations
 
     def _keep(self, contribution: Contribution) -> None:
         effective, pseudonym, _, level, _, total = contribution
         unit = self._units.get(pseudonym, 0)
+        if not unit and not level:  # mostly; one sample is all that it offers to any prior
+            self._units[pseudonym] = (total << TIME_BITS | effective + ZERO) << MASK_BITS | 1
+            self._ready += 1
+            return
         before = unit & MASK
         if before >> level & 1:
             raise ValueError(f"a unit's block of level {level} arrived twice")
@@ -309,11 +310,10 @@ class FullReleaser:
 
     def ahead(self, contributions: Sequence[Contribution]) -> Iterator[tuple[BinaryCounter[Any], int]]:
         """Those of the levels that are active already."""
-        counts, active = list(self._counts), self._active
+        counts = list(self._counts)
         for contribution in contributions:
-            index = contribution[3]
-            if index < active:
-                counts[index] += 1
+            if contribution.level < self._active:
+                counts[contribution.level] += 1
         for level, count in zip(self._mean.levels, counts, strict=False):
             if count:
                 yield self._counter(level), count
