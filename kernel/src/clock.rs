@@ -24,7 +24,8 @@ const LATEST: i64 = 250_246_627_200_000_000;
 impl Clock {
     /// The times of a record whose event time is `own` and whose timestamp is `stamp`, in milliseconds.
     ///
-    /// `None` leaves the record to the twin: it is too far ahead, or it is late and late records are dropped.
+    /// `None` leaves the record to the twin: it is too far ahead, or it is late and late records are dropped, or the
+    /// horizon is no time.
     #[inline(always)]
     pub fn times(&self, own: i64, stamp: i64) -> Option<Times> {
         if own >= LATEST {
@@ -39,7 +40,7 @@ impl Clock {
             let latest = if self.beats { self.latest } else { Some(own) };
             return Some(Times { own, effective: own, latest });
         }
-        let horizon = self.latest? - self.lateness;
+        let horizon = self.latest?.checked_sub(self.lateness)?;
         let effective = if own >= horizon {
             own
         } else if self.drops_late {

@@ -8,7 +8,7 @@
 use std::hint::black_box;
 
 use crate::entries::{most_bytes, read_fixed, read_length, read_number, write_length, write_number};
-use crate::store::{has_room, Overflow, Store, Stores};
+use crate::store::{Overflow, Store, Stores};
 
 const GONE: u32 = u32::MAX;
 /// The number of entries that are read before they are restored, so that cache misses overlap.
@@ -150,8 +150,8 @@ impl Stores {
     pub fn changed(&mut self, kind: usize, full: usize) -> Result<Vec<Packed>, Overflow> {
         let (mut packed, durable) = (vec![], self.durable);
         let most = most_bytes(self.widths[kind]);
-        for period in self.periods() {
-            let store = &mut self.of(period)[kind];
+        for (&period, stores) in &mut self.open {
+            let store = &mut stores[kind];
             let changed = store.take_changed()?;
             if !durable {
                 continue;
@@ -201,9 +201,9 @@ impl Stores {
     ) -> Option<()> {
         let width = self.widths[kind];
         let most = most_bytes(width);
+        self.check_room(entries.len() / 2).ok()?; // an entry has two bytes at least: a length and a number
         let store = &mut self.of(period)[kind];
         let names = store.len();
-        has_room(names, entries.len() / 2).then_some(())?; // an entry has two bytes at least: a length and a number
         store.order.begin(record, names);
         let (mut at, mut next, mut window) = (0, None, Vec::with_capacity(WINDOW));
         while at < entries.len() {

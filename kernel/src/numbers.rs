@@ -1,6 +1,10 @@
 //! JSON numbers, in the forms for which these parsers certainly return what the twin's do.
 
-/// The double nearest to a JSON number; `None` if it is not finite.
+/// A longer number is left to the twin: of an exponent Rust reads the first digits only, which is the same number as long
+/// as the digits before it are too few to make up for the rest.
+const LONGEST: usize = 1000;
+
+/// The double nearest to a JSON number; `None` if it is not finite, or longer than `LONGEST`.
 #[inline(always)]
 pub fn double(text: &[u8]) -> Option<f64> {
     const POWERS: [f64; 23] = [
@@ -32,6 +36,9 @@ pub fn double(text: &[u8]) -> Option<f64> {
             return Some(if negative { -number } else { number });
         }
     }
+    if text.len() > LONGEST {
+        return None;
+    }
     let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     number.is_finite().then_some(number)
 }
@@ -57,5 +64,11 @@ mod tests {
             assert_eq!(double(text.as_bytes()), text.parse().ok(), "{text}");
         }
         assert_eq!(double(b"1e400"), None);
+    }
+
+    #[test]
+    fn digits_that_make_up_for_a_large_exponent_are_left_to_the_twin() {
+        assert_eq!(double(format!("0.{}1e655360", "0".repeat(655_359)).as_bytes()), None);
+        assert_eq!(double(format!("0.{}", "0".repeat(LONGEST - 2)).as_bytes()), Some(0.0));
     }
 }

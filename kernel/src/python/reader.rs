@@ -89,7 +89,7 @@ impl Reader {
         let mut stores: Vec<Vec<PyRefMut<Stores>>> =
             stores.iter().map(|of_metric| of_metric.iter().map(|one| one.borrow_mut(py)).collect()).collect();
         let mut queues: Vec<PyRefMut<Queue>> = queues.iter().map(|queue| queue.borrow_mut(py)).collect();
-        for store in stores.iter().flatten() {
+        for store in stores.iter_mut().flatten() {
             store.0.check_room(records.len()?)?; // enough, for no record adds two names to one store
         }
         let states = stores

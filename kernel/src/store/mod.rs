@@ -8,6 +8,7 @@ pub mod memory;
 mod records;
 mod table;
 
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
 use foldhash::quality::RandomState;
@@ -158,29 +159,20 @@ impl Store {
     }
 }
 
-/// Whether a store with `names` names has room for `more`.
-pub fn has_room(names: usize, more: usize) -> bool {
-    more <= MOST - names
-}
-
 /// The stores of one metric, by period; what never ends is the period with number 0.
 pub struct Stores {
-    pub length: Option<i64>, // microseconds of a period; None: there is one, without end
-    pub widths: Vec<usize>,  // bytes of a number, by kind
-    pub durable: bool,       // whether there is a changelog
-    open: Vec<(i64, Vec<Store>)>,
-    // While a changelog before format 3 is restored: the number of records so far, and of the last one of each kind and
-    // period.
-    seen: u64,
-    last_seen: Vec<Vec<(i64, u64)>>,
-    closed: Vec<Vec<i64>>, // by kind: closed periods of which the changelog does not say so yet
+    pub length: Option<i64>,             // microseconds of a period; None: there is one, without end
+    pub widths: Vec<usize>,              // bytes of a number, by kind
+    pub durable: bool,                   // whether there is a changelog
+    pub open: BTreeMap<i64, Vec<Store>>, // by period: a store for each kind
+    closed: Vec<Vec<i64>>,               // by kind: closed periods of which the changelog does not say so yet
+    room: usize,                         // so many more names certainly fit into every store
 }
 
 impl Stores {
     pub fn new(length: Option<i64>, widths: Vec<usize>, durable: bool) -> Self {
-        let last_seen = widths.iter().map(|_| vec![]).collect();
         let closed = widths.iter().map(|_| vec![]).collect();
-        let mut stores = Stores { length, widths, durable, open: vec![], last_seen, seen: 0, closed };
+        let mut stores = Stores { length, widths, durable, open: BTreeMap::new(), closed, room: 0 };
         if length.is_none() {
             stores.of(0);
         }
@@ -194,30 +186,24 @@ impl Stores {
     /// The stores of a period, one for each kind, which are made if there are none.
     #[inline(always)]
     pub fn of(&mut self, period: i64) -> &mut [Store] {
-        let found = self.open.iter().rposition(|&(known, _)| known == period); // few are open; the newest is wanted most
-        let at = found.unwrap_or_else(|| {
-            self.open.push((period, self.widths.iter().map(|&width| Store::new(width)).collect()));
-            self.open.len() - 1
-        });
-        &mut self.open[at].1
+        let widths = &self.widths;
+        self.open.entry(period).or_insert_with(|| widths.iter().map(|&width| Store::new(width)).collect())
     }
 
     #[inline(always)]
     pub fn look(&self, period: i64, kind: usize) -> Option<&Store> {
-        self.open.iter().find(|&&(known, _)| known == period).map(|(_, stores)| &stores[kind])
+        self.open.get(&period).map(|stores| &stores[kind])
     }
 
     /// The numbers of the open periods, ascending.
     pub fn periods(&self) -> Vec<i64> {
-        let mut periods: Vec<i64> = self.open.iter().map(|&(period, _)| period).collect();
-        periods.sort_unstable();
-        periods
+        self.open.keys().copied().collect()
     }
 
     /// The number of names of each kind.
     pub fn sizes(&self) -> Vec<usize> {
         let kinds = 0..self.widths.len();
-        kinds.map(|kind| self.open.iter().map(|(_, stores)| stores[kind].len()).sum()).collect()
+        kinds.map(|kind| self.open.values().map(|stores| stores[kind].len()).sum()).collect()
     }
 
     /// Restore a record of a changelog before format 3 from its key, without the tag, and its value. `None` if they are
@@ -227,56 +213,49 @@ impl Stores {
             return None;
         }
         let number = value.iter().fold(0, |number, &byte| number << 8 | u128::from(byte));
-        let Some((period, name)) = key.split_first_chunk::<8>().filter(|_| self.length.is_some()) else {
-            self.of(0)[kind].restore(key, number);
-            return Some(());
+        let (period, name) = match key.split_first_chunk::<8>().filter(|_| self.length.is_some()) {
+            Some((period, name)) => (i64::from_be_bytes(*period), name),
+            None => (0, key),
         };
-        let period = i64::from_be_bytes(*period);
         self.of(period)[kind].restore(name, number);
-        self.seen += 1;
-        let of_kind = &mut self.last_seen[kind];
-        match of_kind.iter_mut().rev().find(|(known, _)| *known == period) {
-            Some((_, last)) => *last = self.seen,
-            None => of_kind.push((period, self.seen)),
-        }
         Some(())
     }
 
-    /// Complete the restoration of a changelog before format 3: put periods and names into the twin's order, which has
-    /// what came last first, for the order shows in what is written.
+    /// Complete the restoration of a changelog before format 3: put names into the twin's order, which has what came
+    /// last first, for the order shows in what is written.
     pub fn restored(&mut self) {
-        let mut order: Vec<i64> = vec![];
-        for of_kind in &mut self.last_seen {
-            of_kind.sort_unstable_by_key(|&(_, last)| std::cmp::Reverse(last));
-            order.extend(of_kind.drain(..).map(|(period, _)| period));
-        }
         if self.length.is_some() {
-            self.open.sort_by_key(|(period, _)| order.iter().position(|known| known == period));
-            self.open.iter_mut().flat_map(|(_, stores)| stores).for_each(Store::reverse);
+            self.open.values_mut().flatten().for_each(Store::reverse);
         }
     }
 
-    /// An error if a store has no room for this many more names.
-    pub fn check_room(&self, more: usize) -> Result<(), Overflow> {
-        let mut stores = self.open.iter().flat_map(|(_, stores)| stores);
-        stores.all(|store| has_room(store.len(), more)).then_some(()).ok_or(Overflow)
+    /// An error if a store has no room for this many more names. Stores are looked at only where they may have grown so
+    /// much since the last look, for there can be many.
+    pub fn check_room(&mut self, more: usize) -> Result<(), Overflow> {
+        if more > self.room {
+            self.room = MOST - self.open.values().flatten().map(Store::len).max().unwrap_or(0);
+        }
+        self.room = self.room.checked_sub(more).ok_or(Overflow)?;
+        Ok(())
     }
 
     /// Forget the periods that end at or before `promise`: no event can fall into them any more.
     pub fn close(&mut self, promise: Option<i64>) {
         let (Some(length), Some(promise)) = (self.length, promise) else { return };
-        for period in self.periods() {
-            if i128::from(period + 1) * i128::from(length) <= i128::from(promise) {
-                self.forget(period);
-                if self.durable {
-                    self.closed.iter_mut().for_each(|closed| closed.push(period));
-                }
+        while let Some(first) = self.open.first_entry() {
+            let period = *first.key();
+            if (i128::from(period) + 1) * i128::from(length) > i128::from(promise) {
+                return;
+            }
+            first.remove();
+            if self.durable {
+                self.closed.iter_mut().for_each(|closed| closed.push(period));
             }
         }
     }
 
     pub fn forget(&mut self, period: i64) {
-        self.open.retain(|&(known, _)| known != period);
+        self.open.remove(&period);
     }
 
     /// The periods that were closed since the last call, for the changelog of a kind.
@@ -306,8 +285,23 @@ mod tests {
 
     #[test]
     fn there_are_fewer_names_than_numbers_for_them() {
-        assert!(has_room(0, MOST) && has_room(MOST, 0) && !has_room(MOST, 1) && !has_room(1, usize::MAX));
-        assert_eq!(stores(None).check_room(MOST + 1), Err(Overflow));
+        let mut stores = stores(None);
+        assert_eq!([MOST + 1, MOST, 1, MOST].map(|more| stores.check_room(more).is_ok()), [false, true, true, true]);
+        stores.of(0)[0].place(b"u");
+        assert_eq!([MOST, MOST - 1, 0].map(|more| stores.check_room(more).is_ok()), [false, true, true]);
+    }
+
+    #[test]
+    fn a_period_is_forgotten_once_it_is_over() {
+        let mut stores = stores(Some(10));
+        for period in [i64::MAX, 3, i64::MIN, -1, 2] {
+            stores.of(period);
+        }
+        stores.close(Some(30));
+        assert_eq!(stores.periods(), [3, i64::MAX]);
+        assert_eq!(stores.cleared(0), [i64::MIN, -1, 2]);
+        stores.close(Some(i64::MAX));
+        assert_eq!(stores.periods(), [i64::MAX]);
     }
 
     #[test]
@@ -317,10 +311,11 @@ mod tests {
             stores.restore(0, &[&period.to_be_bytes()[..], name.as_bytes()].concat(), &[1]).unwrap();
         }
         stores.restored();
-        assert_eq!(stores.open.iter().map(|&(period, _)| period).collect::<Vec<_>>(), [2, 3, 1]);
-        let names = |at: usize| (0..stores.open[at].1[0].len() as u32).map(|n| stores.open[at].1[0].name(n)).collect();
-        let [first, last]: [Vec<&[u8]>; 2] = [names(0), names(2)];
-        assert_eq!((first, last), (vec![&b"e"[..], b"b"], vec![&b"c"[..], b"a"]));
+        let names = |period| {
+            let store = stores.look(period, 0).unwrap();
+            (0..store.len() as u32).map(|n| store.name(n)).collect::<Vec<_>>()
+        };
+        assert_eq!([names(1), names(2), names(3)], [vec![&b"c"[..], b"a"], vec![b"e", b"b"], vec![b"d"]]);
         assert_eq!(stores.of(2)[0].find(b"b"), Some(1));
     }
 }

@@ -12,7 +12,7 @@ const REGION: usize = 1 << REGION_BITS;
 const CHANGED: u8 = 0x80;
 const LENGTH: u8 = 0x1f;
 const LONG: u8 = 0x1f; // in place of a length, so no name of this length is in a record
-const FIRST: usize = 64; // records of the first, small allocation
+const FIRST: usize = 8; // records of the first, small allocation: there may be many stores with few names
 
 pub struct Records {
     width: usize,
@@ -152,14 +152,9 @@ const CHUNK: usize = 1 << CHUNK_BITS;
 const REFERENCE: usize = 12;
 
 /// Names that are too long for a record, one after the other in chunks. A full chunk is never copied.
+#[derive(Default)]
 struct LongNames {
     chunks: Vec<Vec<u8>>,
-}
-
-impl Default for LongNames {
-    fn default() -> Self {
-        LongNames { chunks: vec![] }
-    }
 }
 
 impl LongNames {

@@ -88,6 +88,18 @@ def test_older_formats_are_read_as_by_aiokafka(old: Any, log: Any, skipped: int,
     assert whole == single
 
 
+def test_records_that_have_no_time_are_counted_alike_by_both_lanes() -> None:
+    # given messages of format 0, which has no timestamps, plain and compressed
+    raws = [older(0, kind, number, [event("bob", 0.5, 130)]) for number, kind in enumerate((0, 1, 2))]
+    twin, kernel = (reading(b"".join(raws), 0, whole=is_whole)[0] for is_whole in (False, True))
+    assert [record.timestamp for record in twin] == [-1, -1, -1]
+    # then both lanes take them as records without a time of their own
+    lanes = Lanes.of(CONFIGS["naive"])
+    lanes.process(list(twin), kernel)
+    assert lanes.twin.backlog == 3
+    lanes.take()
+
+
 @examples(100)
 @given(st.lists(st.tuples(st.lists(one_record, min_size=1, max_size=3), st.booleans()), min_size=1, max_size=5),
        st.integers(0, 2**32))  # fmt: skip
