@@ -6,12 +6,15 @@ named by type and place alone, because their texts can hold values and their tra
 is protected, offsets and counts are left out: they tell how many events there are.
 """
 
+import asyncio
 import os
 import re
 import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,6 +24,10 @@ from aiokafka.errors import ProducerFenced
 
 from shoal.agents.kafka.client_errors import explain
 from shoal.models.errors import ShoalError
+
+# What ends a task or a command in order. Every other exception is a failure: a panic of the kernel, too, which is no
+# `Exception`, and after which its state may be half changed.
+ORDERLY = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 
 _ending = threading.Lock()  # held for good by who ends the process
 # Numbers that may count events: not those of names, versions, times or partitions.
@@ -82,6 +89,17 @@ def fail_stop(error: BaseException, where: str) -> NoReturn:
         sys.stderr.flush()
     finally:
         os._exit(1)
+
+
+@contextmanager
+def stop_on_failure(where: str) -> Iterator[None]:
+    """End the process if what is done in here fails."""
+    try:
+        yield
+    except ORDERLY:
+        raise
+    except BaseException as error:
+        fail_stop(error, where)
 
 
 def _now() -> str:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 import aiokafka.consumer.fetcher as fetcher
@@ -19,6 +19,7 @@ from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.record.default_records import DefaultRecordBatch
+from aiokafka.record.legacy_records import LegacyRecordBatch
 from faust.tables.manager import TableManager
 from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.consumer import ConsumerThread, ThreadDelegateConsumer
@@ -93,6 +94,31 @@ def _same(_tp: object, record: Any) -> Any:
     return record
 
 
+class _Undated(NamedTuple):
+    """A record of message format 0, which has no time; -1 stands for none, as in the newer formats."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes]] = ()
+    timestamp: int = -1
+
+
+class _LegacyBatch:
+    """A batch of message format 0 or 1."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batch, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        for record in self._batch:
+            is_dated = record.timestamp is not None
+            yield record if is_dated else _Undated(record.offset, record.key, record.value)
+
+
 class _MemoryRecords(fetcher.MemoryRecords):  # type: ignore[misc]  # aiokafka has no types
     """The batches of a fetch; knows the position of the last one that was read."""
 
@@ -105,7 +131,7 @@ class _MemoryRecords(fetcher.MemoryRecords):  # type: ignore[misc]  # aiokafka h
         if batch is not None:
             self.begin = self.end
             self.end += LOG_OVERHEAD + int.from_bytes(self.raw[self.begin + 8 : self.begin + LOG_OVERHEAD])
-        return batch
+        return _LegacyBatch(batch) if isinstance(batch, LegacyRecordBatch) else batch
 
 
 class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]

@@ -12,7 +12,7 @@ import structlog
 from faust.types.tuples import TP
 
 from shoal.agents.audit.database import Unavailable
-from shoal.agents.kafka.fail_stop import fail_stop
+from shoal.agents.kafka.fail_stop import stop_on_failure
 from shoal.agents.kafka.transport import Batch
 from shoal.agents.worker.inbox import Inbox
 from shoal.agents.worker.threads import in_thread
@@ -77,15 +77,13 @@ class Sink:
         return True
 
     async def _run(self) -> None:
-        try:
+        with stop_on_failure("audit"):
             while True:
                 self._arrived.clear()
                 for tp, feed in list(self.feeds.items()):
                     await self._deliver(tp, feed)
                 if not any(feed.inbox for feed in self.feeds.values()):
                     await self._arrived.wait()
-        except Exception as error:
-            fail_stop(error, "audit")
 
     async def _deliver(self, tp: TP, feed: Feed) -> None:
         """Give the sink what waits of one partition, unless the partition is taken away meanwhile."""

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 from faust.types.tuples import TP
 
-from shoal.agents.kafka.fail_stop import fail_stop, unless_discreet
+from shoal.agents.kafka.fail_stop import fail_stop, stop_on_failure, unless_discreet
 from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import AUDIT, BOUND, KafkaSettings
 from shoal.agents.kafka.topic_ids import TopicIds
@@ -112,15 +112,13 @@ class Host:
     def accept(self, message: Any) -> None:
         """Take a batch from an agent. Never waits, and drops a batch that does not follow the last one."""
         tp, batch = TP(message.topic, message.partition), message.value
-        try:
+        with stop_on_failure(f"{tp.topic}[{tp.partition}]"):  # Faust would count the batch as done and go on
             if not self.accepting:
                 self.stale += 1
             elif self.settings.stage(tp.topic) == AUDIT:
                 self._accept_audit(tp, batch)
             else:
                 self._accept(tp, batch)
-        except Exception as error:
-            fail_stop(error, f"{tp.topic}[{tp.partition}]")  # Faust would count the batch as done and go on
 
     def _accept(self, tp: TP, batch: Batch) -> None:
         part = self.partitions.get(self.stage_partition(tp))
@@ -168,22 +166,18 @@ class Host:
         """Signal: a rebalance begins, all partitions are revoked. Commit what is processed."""
         self.accepting = False
         self.revocations += 1
-        try:
+        with stop_on_failure("rebalance"):
             await asyncio.gather(*(part.drain() for part in self.partitions.values()))
             await self.app.consumer.force_commit()
             self.sink.drop()
             self._holds.clear()
-        except Exception as error:
-            fail_stop(error, "rebalance")
 
     async def on_rebalance_complete(self, _app: object, **_: object) -> None:
         """Signal: awaited by Faust before it seeks and reads on."""
         if self.stopping:
             return
-        try:
+        with stop_on_failure("takeover"):
             await self._take_over()
-        except Exception as error:
-            fail_stop(error, "takeover")
 
     async def _take_over(self) -> None:
         """Keep partitions that nobody else can have owned since, take over new ones, and continue reading.
@@ -290,10 +284,8 @@ class Host:
             self._tasks = [asyncio.create_task(self._guard(loop)) for loop in loops]
 
     async def _guard(self, loop: Callable[[], Any]) -> None:
-        try:
+        with stop_on_failure("watching"):
             await loop()
-        except Exception as error:
-            fail_stop(error, "watching")
 
     async def _watch_deployment(self) -> None:
         """Leave the group at once when the app has another configuration, so that the others do not wait for us."""

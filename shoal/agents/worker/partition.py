@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 
 from aiokafka.errors import ProducerFenced
 
-from shoal.agents.kafka.fail_stop import fail_stop
+from shoal.agents.kafka.fail_stop import ORDERLY, fail_stop
 from shoal.agents.kafka.fast_records import memory_of
 from shoal.agents.kafka.settings import RELEASE, KafkaSettings
 from shoal.agents.kafka.transactions import TransactionGivenUp, Trimmer, Writer
@@ -74,10 +74,12 @@ class Partition:
     async def _guard(self, loop: Callable[[], Awaitable[object]]) -> None:
         try:
             await loop()
-        except Exception as error:
+        except ORDERLY:
+            raise
+        except BaseException as error:
             self._fail(error)
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         """Lose the partition if a transaction was given up, or if the first one was fenced; else end the worker.
 
         If the first transaction is fenced, somebody came after our takeover: another owner, or an old request of our

@@ -17,7 +17,7 @@ import structlog
 
 from shoal.agents.audit.database import Unavailable
 from shoal.agents.kafka.client_errors import NotConnected
-from shoal.agents.kafka.fail_stop import fail_stop, unless_discreet
+from shoal.agents.kafka.fail_stop import fail_stop, stop_on_failure, unless_discreet
 from shoal.agents.kafka.reachability import BrokersNotReady, Reach
 from shoal.agents.kafka.rights import verify_rights
 from shoal.agents.kafka.settings import KafkaSettings
@@ -141,10 +141,8 @@ class Worker:
                 delay = min(2 * delay, LAST_DELAY)
 
     async def _start(self, app: ShoalApp) -> bool:
-        try:
+        with stop_on_failure("start"):
             await app.start()
-        except Exception as error:
-            fail_stop(error, "start")
         return True
 
     async def _crashed(self, app: ShoalApp) -> None:

@@ -108,6 +108,22 @@ fail_stop(FailStop("no way on"), "here")
     assert human == "shoal: no way on"
 
 
+@pytest.mark.parametrize(("error", "code"), [("BaseException", 1), ("ValueError", 1), ("KeyboardInterrupt", 0)])
+def test_all_but_an_orderly_end_is_a_failure(error: str, code: int) -> None:
+    # given what may come out of a task: a panic of the kernel, a bug, or the user's Ctrl-C
+    program = f"""
+from shoal.agents.kafka.fail_stop import ORDERLY, stop_on_failure
+try:
+    with stop_on_failure("here"):
+        raise {error}
+except ORDERLY:
+    pass
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert f"here: unexpected {error} at" in done.stderr or not code
+
+
 @pytest.mark.slow
 def test_of_two_threads_that_fail_the_first_speaks_for_both() -> None:
     program = """

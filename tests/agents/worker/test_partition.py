@@ -2,7 +2,9 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any, NoReturn
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +12,7 @@ from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.transactions import Writer
 from shoal.agents.kafka.transport import Batch
+from shoal.agents.worker import partition as worker_partition
 from shoal.agents.worker.partition import FLUSHES, REST, Partition, Rests
 from shoal.agents.worker.partition import SLICE as SLICES
 from shoal.stream.file_run import Line
@@ -96,6 +99,46 @@ def test_a_partition_that_gathers_is_drained_without_waiting() -> None:
         await asyncio.wait_for(partition.drain(), 60)
         assert writer.covered == [10]
         await partition.close()
+
+    asyncio.run(story())
+
+
+class Panic(BaseException):
+    """As those of the kernel, no `Exception`."""
+
+
+class Panicking(ToyBound):
+    """Counts a batch in part, and fails."""
+
+    def process(self, records: Any, end: int) -> None:
+        super().process(records[:1], records[0].offset + 1)
+        raise Panic
+
+
+def test_a_panic_ends_the_worker_before_what_is_half_counted_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[BaseException] = []
+
+    def end(error: BaseException, _where: str) -> NoReturn:
+        ends.append(error)
+        raise asyncio.CancelledError  # nothing runs after the end of a process
+
+    monkeypatch.setattr(worker_partition, "fail_stop", end)
+
+    async def story() -> None:
+        # given a partition that would write at once
+        writer = Written(replace(SETTINGS, linger=0.0, patience=0.0))
+        machine = Panicking(PLACE, SETTINGS.contributions, 1)
+        partition = Partition(SETTINGS, PLACE, machine, writer)
+        partition.inbox.share = 1 << 30
+        partition.begin(0, durable=False)
+        machine.start(0)
+        # when its machine panics
+        partition.run()
+        partition.accept(batch(0, 10))
+        await asyncio.wait(partition._tasks, return_when=asyncio.FIRST_COMPLETED)
+        # then that is a failure as every other
+        assert [type(error) for error in ends] == [Panic]
+        assert not writer.covered
 
     asyncio.run(story())
 
