@@ -92,11 +92,15 @@ def _bound_changelog() -> Schema:
         "accounts": said("Of each metric, how much of what its accounts hold.", by_name(LABEL, rows(COUNT))),
         "watermarks": said("How far each clock has come, by label.", by_name(TEXT, either(INTEGER, NULL))),
         "beat": said("The last beat.", INTEGER),
+        "reached": said(
+            "Of each metric that was added, how far its clock had come where it began, if it had.",
+            by_name(LABEL, INTEGER),
+        ),
         "record": said("The last record of the log, which has this mark's digest.", COUNT),
         "needs": said("The first record of the log that a successor needs; 0: all, and what stands before it.", COUNT),
         "cost": said("The most bytes that what this transaction logs may have, whatever the values; format 4.", COUNT),
     }
-    body = _mark(fields, ("beat", "record", "needs", "cost"))
+    body = _mark(fields, ("beat", "reached", "record", "needs", "cost"))
     return file("bound-changelog", body | {
         "title": "Mark of the changelog of bound",
         "description": "The value under key \\0mark of APP.bound.TOPIC.changelog, JSON. Under \\0topic is the source "

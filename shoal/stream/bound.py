@@ -27,7 +27,7 @@ from shoal.stream.kernel.batches import Batches
 from shoal.stream.kernel.known import unknown
 from shoal.stream.kernel.reader import Kernel, kernel_of
 from shoal.stream.machine import Record
-from shoal.stream.state_mark import FORMAT, LOG_FORMAT, MARK, begun, check_mark, format_of, lacks, lost, returned
+from shoal.stream.state_mark import FORMAT, LOG_FORMAT, MARK, check_mark, format_of, lacks, lost, returned, start_of
 from shoal.stream.topic import Metric, TopicPlan
 
 
@@ -92,6 +92,7 @@ class BoundPartition:
         self.counters: Counter[str] = Counter()  # functions of pattern: safe to show
         self.counted = False  # whether it was restored from a state that names its topic, as all do since format 2
         self._starts: dict[str, int | None] = {}  # the offset at which each metric begins; None: at a beat to come
+        self._reached: dict[str, int] = {}  # of a metric that was added: its clock's latest time at its start, if any
         self._retired: list[str] = []  # labels of metrics that had a state here; the log no longer has their accounts
         self._event_clocks = [EventClock(clock) for clock in plan.clocks]
         self._checks, self._durable = checks_partition, durable  # durable: a changelog is written
@@ -156,12 +157,14 @@ class BoundPartition:
         self._log = log
         self.next_offset = mark["offset"]
         self._outgoing.numbers = mark["numbers"]
-        self._starts = {metric.label: self._start_of(metric, mark) for metric in self.plan.metrics}
+        where, metrics = self._where(), self.plan.metrics
+        self._starts = {one.label: start_of(where, one.label, one.section.start, mark) for one in metrics}
         self._retired = sorted({*mark.get("retired", ()), *mark["starts"]} - self._starts.keys())
         self._find_begun()
         for event_clock in self._event_clocks:
             latest = mark.get("beat") if event_clock.clock.beats else None
             event_clock.latest = mark["watermarks"].get(event_clock.clock.label, latest)
+        self._reached = self._reached_at_starts(mark)
         self._check_accounts(mark)
 
     def _check_mark(self, mark: dict[str, Any]) -> None:
@@ -180,18 +183,14 @@ class BoundPartition:
             if metric.label in mark.get("retired", ()):
                 raise FailStop(returned(self._where(), metric.label))
 
-    def _start_of(self, metric: Metric, mark: dict[str, Any]) -> int | None:
-        """The offset at which a metric begins: a new one where the state ends, or (None) at a beat to come.
-
-        At a beat if presence is protected: how far a partition was read by then depends on load, so on who is there.
-        """
-        section = metric.section
-        if metric.label in mark["starts"] or section.start is None:
-            found: int | None = mark["starts"].get(metric.label, mark["offset"])
-            return found
-        if (beat := mark.get("beat")) is not None and beat >= section.start:
-            raise FailStop(begun(self._where(), metric.label, section.start, beat))
-        return None
+    def _reached_at_starts(self, mark: dict[str, Any]) -> dict[str, int]:
+        noted, reached = mark.get("reached", {}), {}
+        for metric in self.plan.metrics:
+            is_new = metric.label not in mark["starts"]
+            latest = self._event_clocks[metric.clock].latest if is_new else noted.get(metric.label)
+            if latest is not None and self._starts[metric.label] is not None:
+                reached[metric.label] = latest
+        return reached
 
     def _find_begun(self) -> None:
         begun = [self._starts.get(intake.metric.label) is not None for intake in self._all_intakes]
@@ -391,6 +390,7 @@ class BoundPartition:
             "accounts": {intake.metric.label: intake.accounts.sizes for intake in self._all_intakes},
             "watermarks": {event_clock.clock.label: event_clock.latest for event_clock in self._event_clocks},
             **({"beat": max(beats)} if beats else {}),
+            **({"reached": self._reached} if self._reached else {}),
             **({"retired": self._retired} if self._retired else {}),
         }
 

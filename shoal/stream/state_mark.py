@@ -45,6 +45,23 @@ def check_mark(where: str, mark: dict[str, Any], log_id: str, newest: int = FORM
         )
 
 
+def start_of(where: str, label: str, start: int | None, mark: Mapping[str, Any]) -> int | None:
+    """The offset at which a metric begins: a new one where the state ends, or (None) at a beat to come.
+
+    At a beat if presence is protected, and only then it has a `start`, in microseconds: how far a partition was read by
+    then depends on load, so on who is there.
+
+    Raises:
+        FailStop: that beat has come already.
+    """
+    if label in mark["starts"] or start is None:
+        found: int | None = mark["starts"].get(label, mark["offset"])
+        return found
+    if (beat := mark.get("beat")) is not None and beat >= start:
+        raise FailStop(begun(where, label, start, beat))
+    return None
+
+
 def newer(where: str, found: int, newest: int = FORMAT) -> str:
     """What to say where a newer version wrote a state."""
     return (

@@ -83,9 +83,9 @@ CLOCKS = (
 BEGINNINGS = (
     mutant(
         "a metric begins where workers are",
-        "stream/bound.py",
-        '        if metric.label in mark["starts"] or section.start is None:\n',
-        "        if True:\n",
+        "stream/state_mark.py",
+        '    if label in mark["starts"] or start is None:\n',
+        "    if True:\n",
         "which records count depends on how far load let a worker read",
         BYTES + "test_a_metric_that_is_added_begins_wherever_load_let_a_worker_read",
         BEATS + "test_a_metric_that_is_added_begins_at_the_first_beat_of_its_start",
@@ -93,8 +93,8 @@ BEGINNINGS = (
     ),
     mutant(
         "a metric begins after its start",
-        "stream/bound.py",
-        'if (beat := mark.get("beat")) is not None and beat >= section.start:',
+        "stream/state_mark.py",
+        'if (beat := mark.get("beat")) is not None and beat >= start:',
         'if (beat := mark.get("beat")) is not None and beat < 0:',
         "the first records that count are those after the beat that load let it see first",
         BEATS + "test_a_metric_that_is_added_after_its_start_is_refused",

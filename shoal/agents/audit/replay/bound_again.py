@@ -1,4 +1,8 @@
-"""Recomputes the bound stage of one source partition: from events to the messages that it must have sent."""
+"""Recomputes the bound stage of one source partition: from events to the messages that it must have sent.
+
+A metric that came later begins where the stage's mark says that it began, with the time that its clock had reached by
+then: metrics that share the clock may have moved it, and may be retired by now.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -20,7 +24,7 @@ Plan = Callable[[Config], TopicPlan]
 
 
 class BoundAgain:
-    """Recomputes messages. A metric that came later begins where the stage's mark says that it began."""
+    """Recomputes messages."""
 
     def __init__(
         self, config: Config, topic: str, plan: Plan, partition: int, mark: Mapping[str, Any], kernel: Any = None
@@ -36,6 +40,7 @@ class BoundAgain:
             (start, plan(config.model_copy(update={"metric": tuple(metrics)})))
             for start, metrics in sorted(starts.items(), reverse=True)
         ]
+        self._reached: Mapping[str, int] = mark.get("reached", {})  # marks of earlier versions do not say it
         self._running: list[BoundPartition] = []
 
     def take(self, records: Sequence[Record]) -> Iterator[tuple[int, Message]]:
@@ -48,10 +53,15 @@ class BoundAgain:
         yield from self._process(records)
 
     def _begin(self) -> None:
-        """Start the next metrics; clocks that they share with earlier ones have advanced already."""
+        """Start the next metrics."""
         start, plan = self._later.pop()
         bound = BoundPartition(plan, self._partition, log_id=self._log, durable=False, kernel=self._kernel)
-        reached = self._reached()
+        noted = {
+            plan.clocks[metric.clock].label: self._reached[metric.label]
+            for metric in plan.metrics
+            if metric.label in self._reached
+        }
+        reached = self._watermarks() | noted
         beats = [latest for label, latest in reached.items() if label.endswith(BEATS) and latest is not None]
         mark = {
             "log": self._log, "offset": start, "starts": {metric.label: start for metric in plan.metrics},
@@ -69,13 +79,13 @@ class BoundAgain:
                 taken = bound.take(wall=0)
                 yield from taken.messages if taken else ()
 
-    def _reached(self) -> dict[str, int | None]:
+    def _watermarks(self) -> dict[str, int | None]:
         return {clock.label: bound.watermark(clock.index) for bound in self._running for clock in bound.plan.clocks}
 
     def clocks(self) -> dict[str, int | None]:
         """What each clock promises after the last event."""
         while self._later:
             self._begin()
-        reached = self._reached()
+        reached = self._watermarks()
         lateness = {clock.label: clock.lateness for bound in self._running for clock in bound.plan.clocks}
         return {label: None if latest is None else latest - lateness[label] for label, latest in reached.items()}

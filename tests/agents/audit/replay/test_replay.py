@@ -342,6 +342,41 @@ def test_a_metric_that_came_later_begins_there(first: int, second: int) -> None:
     assert findings.all() == []
 
 
+@given(st.lists(st.integers(-20, 40), min_size=1, max_size=12), st.data())
+def test_a_metric_takes_the_clock_over_from_one_that_is_retired(steps: list[int], data: st.DataObject) -> None:
+    # given a metric that has moved its clock, and was retired when its next version began; events may be late
+    events = lines([200 + sum(steps[: number + 1]) for number in range(len(steps))])
+    start, restart = sorted((data.draw(st.integers(0, len(events))), data.draw(st.integers(0, len(events)))))
+    cadence = data.draw(st.sampled_from(METRICS[:3]))
+    retired = frozenset({plan(cadence).metrics[0].label})
+    newer = config(cadence | {"version": 2})
+    compiled = plan_topic(newer, "events", SECRET, source_partitions=1, contributions_partitions=2, retired=retired)
+    state: dict[bytes, bytes] = {}
+    messages: list[tuple[int, Message]] = []
+    parts = ((plan(cadence), 0, start), (compiled, start, restart), (compiled, restart, len(events)))
+    for version, first, end in parts:
+        bound = BoundPartition(version, 0)
+        bound.restore(state)
+        if bound.next_offset is None:
+            bound.start(0)
+        bound.process(events[first:end], end)
+        bound.idle(wall=0)
+        taken = bound.take(wall=0)
+        if taken is None:
+            continue
+        messages += taken.messages
+        state |= {key: value for key, value in taken.changelog if value is not None}
+    # when the newer version is made again, from the events since its start alone
+    again = BoundAgain(newer, "events", plan_of, 0, orjson.loads(state[b"\x00mark"]))
+    assert again.first == start
+    yielded = sent_of(compiled, list(again.take(events[start:])))
+    # then late events are folded as they were, and the clock is where it was, though no event may have come since
+    findings = Findings()
+    for must, found in zip(yielded, sent_of(compiled, messages), strict=True):
+        compare(findings, "here", compiled, must, found, again.clocks())
+    assert findings.all() == []
+
+
 def test_a_metric_that_came_after_the_last_event_has_the_clock_of_the_others() -> None:
     compiled, events = plan({}, {}), lines([100, 130])
     first, second = (metric.label for metric in compiled.metrics)
