@@ -11,7 +11,7 @@ from shoal.mechanisms.spec import ADD_REMOVE, FEW_USERS, USER_SLOT, VALUES
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.metric_keys import MetricKeys
 from shoal.models.config.per_coordinate import Range, for_each
-from shoal.models.config.section import positive_span
+from shoal.models.config.section import positive_span, span
 from shoal.models.config.terms import Terms
 from shoal.models.config.unit import Unit, parse_unit
 from shoal.models.predicates import Predicate, is_predicate
@@ -44,6 +44,11 @@ class MetricSection(MetricKeys):
     @classmethod
     def _cadence(cls, value: int | str | None) -> int | str | None:
         return positive_span(value) if isinstance(value, int) else value
+
+    @field_validator("lateness", "max_ahead")
+    @classmethod
+    def _distance(cls, value: int) -> int:
+        return span(value)
 
     @field_validator("unit")
     @classmethod

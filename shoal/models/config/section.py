@@ -11,6 +11,7 @@ from shoal.models.exact import exact_number
 from shoal.models.times import time_of_text, valid
 
 DAY = 86_400_000_000  # microseconds
+ALL_TIMES = 3_660_000 * DAY  # more than the years 1 to 9999 have
 
 
 def _duration(value: Any) -> int:
@@ -49,4 +50,15 @@ def positive_span(value: int) -> int:
     """
     if not 0 < value <= 36_500 * DAY:
         raise ValueError("must be longer than 0s and at most 36500d")
+    return value
+
+
+def span(value: int) -> int:
+    """Check a duration by which times may be apart.
+
+    Raises:
+        ValueError: it is longer than any two times are apart.
+    """
+    if value > ALL_TIMES:
+        raise ValueError("must be at most 3660000d, for no two times are further apart")
     return value

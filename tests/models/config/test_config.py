@@ -126,6 +126,8 @@ REFUSED = [
     ('"mean"', '"slot-sum"', "metric \"basket\": statistic 'slot-sum' does not exist; this version has: mean, sum"),
     ('"mean"', '"sum"', 'metric "basket": every is for means without a decay; a sum is released at every step'),
     ('range = [0, 200]', '', 'metric "basket": range is missing; add it'),
+    ('range = [0, 200]', 'range = [0, 200]\nlateness = "3660001d"', "lateness must be at most 3660000d"),
+    ('range = [0, 200]', 'range = [0, 200]\nmax_ahead = "999999999d"', "max_ahead must be at most 3660000d"),
     ('value = "amount"', '', 'metric "basket": value is missing; add it'),
     ('max_contributions = 64', '', 'metric "basket": max_contributions is missing; add it'),
     ('"1h"', '"1y"', "metric \"basket\": every '1y' is not a duration"),
