@@ -85,7 +85,7 @@ def test_kills_change_no_key_that_is_found_and_audits_confirm_them(
 ) -> None:
     with Deployment(kafka, tmp_path, *FOUND, sources={"events": 2}, partitions=2, delta=1e-3) as shoals:
         # given a week of events, and what `shoal run` finds in them
-        events = with_beats(visits(count, step=400_000 / count))
+        events = with_beats(visits(count, people=count // 25, step=400_000 / count))
         shoals.oracle.run(events)
         # when one of two workers is killed while they come, again and again
         workers = [shoals.worker("a"), shoals.worker("b")]

@@ -101,6 +101,6 @@ MUTANTS = (
         old="return six_digits(math.hypot(off * halves[0], halves[1]))",
         new="return six_digits(off * halves[0])",
         breach="the interval does not cover the noise of the second sum",
-        tests=(BARS + "[decay0-1-0.25-2]",),
+        tests=(BARS + "[decay0-1-0.5-2]",),
     ),
 )

@@ -161,13 +161,17 @@ def test_a_clock_record_forgets_too():
 
 
 def test_unit_user_is_never_forgotten():
-    stage = Stage(plan_of(sums(**GROUPS))).run(Event("a", 1), Event("a", 1))
+    # given so many that a transaction writes few of them again
+    users = [f"u{n}" for n in range(20)]
+    stage = Stage(plan_of(sums(**GROUPS))).run(*(Event(user, 1) for user in users for _ in range(2)))
+    # when an hour goes by, and the worker dies
     stage.clock(3000)
     stage.run()
     stage.crash()
-    stage.run(Event("a", 1))
-    assert len(stage.state) == 2
-    assert stage.counters == {"over_cap": 1}
+    stage.run(*(Event(user, 1) for user in users))
+    # then each still has its account and its group, and no sample left
+    assert len(stage.state) == 40
+    assert stage.counters == {"over_cap": 20}
 
 
 def test_a_file_run_forgets_and_has_no_changelog():
