@@ -76,13 +76,19 @@ def read(path: Path) -> Key:
         if mode & 0o077:
             raise KeyFileError(f"{path} is open to others (mode {stat.S_IMODE(mode):04o}); run: chmod 600 {path}")
         content = os.read(handle, 4 * KEY_BYTES)
+    secret = secret_in(content)
+    if secret is None:
+        raise KeyFileError(f"{path} does not hold a key; restore it, or make a new one with `shoal key new FILE`")
+    return Key(secret, fingerprint(secret))
+
+
+def secret_in(content: bytes) -> bytes | None:
+    """The secret, if this is what a key file begins with and nothing follows."""
     try:
         secret = bytes.fromhex(content.decode("ascii").removesuffix("\n"))
     except ValueError:
-        secret = b""
-    if len(secret) != KEY_BYTES or len(content) > 2 * KEY_BYTES + 1:
-        raise KeyFileError(f"{path} does not hold a key; restore it, or make a new one with `shoal key new FILE`")
-    return Key(secret, fingerprint(secret))
+        return None
+    return secret if len(secret) == KEY_BYTES and len(content) <= 2 * KEY_BYTES + 1 else None
 
 
 def announce(path: Path, log_id: str, app: str, versions: Iterable[Version], registered: Registered) -> None:

@@ -1,13 +1,13 @@
 """`shoal`: the command line. Results go to stdout, everything else to stderr; exit 0 ok, 1 failed, 2 usage."""
 
 import logging
-import os
 import sys
 
 import typer
 
 from shoal import __version__
 from shoal.agents.cli.lazy import STOPPED, Command, Group, Table, group_of
+from shoal.agents.cli.stdout import StdoutError, flush_stdout, give_up_stdout, watch_stdout
 from shoal.models.errors import ShoalError
 
 HERE = "shoal.agents.cli.commands"
@@ -20,7 +20,7 @@ COMMANDS: Table = {
     "dead-letters": Command(f"{HERE}.kafka:dead_letters", "Count refused events, or write them to be repaired."),
     "beat": Command(f"{HERE}.beat:beat", "Send beats: how time goes on where presence is protected."),
     "tail": Command(f"{HERE}.tail:tail", "Print releases with their noise, as they are published."),
-    "window": Command(f"{HERE}.window:window", "Tell the sum, count or mean over any window."),
+    "window": Command(f"{HERE}.window:window", "Print the sum, count or mean over any window."),
     "dashboard": Command(f"{HERE}.dashboard:dashboard", "Show what was released, with its noise, on a page."),
     "export": Command(f"{HERE}.export:export", "Write releases as CSV, JSON lines or Parquet."),
     "map": Command(f"{HERE}.dashboard:map_", "Draw the releases by place."),
@@ -67,8 +67,9 @@ def _options(
 def main() -> None:
     """Run a command; a user's mistake is one line, never a traceback."""
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it logs, our errors say once and in one line
+    watch_stdout()
     try:
-        app()
+        _call()
     except ShoalError as error:
         print(f"shoal: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
@@ -76,10 +77,27 @@ def main() -> None:
         print(STOPPED, file=sys.stderr)  # it came before there was a command
         sys.exit(130)
     except BrokenPipeError:  # the reader of our stdout has gone: nothing left to say, not even at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except Exception as error:  # a bug; its text and traceback may hold a value
+    except StdoutError as error:
+        print(
+            f"shoal: standard output: cannot be written ({error.strerror}); make room, or pipe it on", file=sys.stderr
+        )
+        sys.exit(1)
+    except SystemExit:
+        raise
+    except BaseException as error:  # a bug, a panic of the kernel too; its text and traceback may hold a value
         from shoal.agents.kafka.fail_stop import describe
 
         print(f"shoal: {describe(error, 'this command')}", file=sys.stderr)
         sys.exit(1)
+    finally:
+        give_up_stdout()
+
+
+def _call() -> None:
+    """Run the command that was asked for, and print what it left in a buffer."""
+    try:
+        app()
+    except SystemExit:
+        flush_stdout()
+        raise

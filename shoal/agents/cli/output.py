@@ -14,9 +14,11 @@ from typing import Annotated, Any, BinaryIO
 import orjson
 import typer
 
+from shoal.agents.audit import key_file
 from shoal.models.errors import InputError
 
 REPORT_EVERY = 10.0  # seconds
+SQLITE_HEAD = b"SQLite format 3\0"
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration, a TOML file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -65,7 +67,7 @@ def _report_in_lines(label: str, total: int | None) -> Callable[[int], None]:
 
 
 def refuse_packed(**paths: str | Path | None) -> None:
-    """Refuse names that promise compression: releases are written plain, and a reader would take the name's word.
+    """Refuse names that promise compression: all is written plain, and a reader would take the name's word.
 
     Raises:
         BadParameter: an option names such a file; its keyword is the option's name.
@@ -82,7 +84,7 @@ def open_output(files: ExitStack, path: str) -> BinaryIO:
     A file appears when `files` is left in order; until then, and if the command fails, what was there stays whole.
 
     Raises:
-        InputError: the file cannot be written.
+        InputError: the file cannot be written, or is a key or a database, which must not be lost.
     """
     if path == "-":
         if sys.stdout is None:
@@ -91,15 +93,32 @@ def open_output(files: ExitStack, path: str) -> BinaryIO:
     if not path:
         raise InputError("an output has an empty name; name a file, or - for stdout")
     try:
+        _refuse_precious(path)
         is_new_or_file = not os.path.exists(path) or os.path.isfile(path)
         return files.enter_context(_replaced(os.path.realpath(path)) if is_new_or_file else Path(path).open("wb"))
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
 
 
+def _refuse_precious(path: str) -> None:
+    """Refuse to replace what nothing makes again, also where a command knows of no deployment.
+
+    Raises:
+        InputError: it is such a file.
+    """
+    if not os.path.isfile(path) or not os.access(path, os.R_OK):
+        return
+    with open(path, "rb") as file:
+        head = file.read(4 * key_file.KEY_BYTES)
+    if key_file.secret_in(head) is not None:
+        raise InputError(f"{path}: holds a secret key, which would be lost; write to another file")
+    if head.startswith(SQLITE_HEAD):
+        raise InputError(f"{path}: is an SQLite database, as audit logs are, and would be lost; write to another file")
+
+
 @contextmanager
-def writing(*paths: str | None) -> Iterator[None]:
-    """What is inside writes to these outputs.
+def writing(*paths: str | None, then: str = "") -> Iterator[None]:
+    """What is inside writes to these outputs; `then` is what else to do about a failure.
 
     Raises:
         InputError: one of them takes no more, say because the disk is full.
@@ -111,8 +130,7 @@ def writing(*paths: str | None) -> Iterator[None]:
     except OSError as error:
         names = " or ".join("standard output" if path == "-" else path for path in paths if path is not None)
         raise InputError(
-            f"{names}: cannot be written ({error.strerror}); make room or choose another place, and run the same "
-            "command again: it makes again what is in the audit log, and goes on"
+            f"{names}: cannot be written ({error.strerror}); make room or choose another place{then}"
         ) from None
 
 

@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
+from typing import BinaryIO
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ MARKS, FEW_MARKS = 8, 4
 LABEL = 0.052  # of a panel's height, between two labels
 
 
-def draw(plans: Sequence[Plan], path: Path) -> None:
+def draw(plans: Sequence[Plan], file: BinaryIO) -> None:
     """Write the picture as PNG."""
     with matplotlib.rc_context(STYLE):
         private = all(plan.private for plan in plans)
@@ -50,7 +50,7 @@ def draw(plans: Sequence[Plan], path: Path) -> None:
             _row(figure, plan, height - margin - ROW * index, height)
         if not private:
             figure.text(LEFT, 1 - 0.3 / height, NOT_PRIVATE, color="#b00020", weight="bold", size=12, va="center")
-        figure.savefig(path, format="png", facecolor="white")
+        figure.savefig(file, format="png", facecolor="white")
 
 
 def _row(figure: Figure, plan: Plan, top: float, height: float) -> None:

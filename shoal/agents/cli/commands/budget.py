@@ -2,6 +2,7 @@
 
 import sys
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
@@ -9,6 +10,7 @@ import typer
 
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.registration import version_name
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
 from shoal.agents.guarantee import weakened
 from shoal.mechanisms.privacy.accounting import Loss
@@ -34,13 +36,13 @@ def budget(
     Raising the budget weakens the guarantee of everyone in it: that is a decision of its own, and logged.
     The command says by how much, and on a terminal asks first.
     A metric that is no longer in the configuration is retired before workers start without it; its charge stays, and
-    a retired version never returns.
+    a retired version never returns. One that the configuration has in another version than the ledger is refused.
 
     Example: shoal budget shoal.toml
     """
     loaded = load(config)
     with Ledger.open(loaded.audit.url) as ledger:
-        retired = [] if retire is None else _retire(ledger, loaded.kafka.app, retire)
+        retired = [] if retire is None else _retire(ledger, config, loaded, retire)
         book = _raised(ledger, loaded, yes=yes) if raise_ else ledger.budget_report()
     book = book or _unused(loaded)
     fields = _fields(book) | ({} if retire is None else {"retired": [list(version) for version in retired]})
@@ -68,19 +70,32 @@ def _is_more(wanted: tuple[Fraction, Fraction], held: tuple[Fraction, Fraction])
     return wanted != held and all(new >= old for new, old in zip(wanted, held, strict=True))
 
 
-def _retire(ledger: Ledger, app: str, metric: str) -> list[tuple[str, int]]:
+def _retire(ledger: Ledger, path: Path, loaded: Config, metric: str) -> list[tuple[str, int]]:
     """Retire the active version of a metric, if there is one; it is retired only once.
 
     Raises:
-        LedgerError: no such metric was ever registered under this app.
+        LedgerError: no such metric was ever registered under this app, or another version of it is meant.
     """
+    app = loaded.kafka.app
     rows = [row for row in ledger.versions(app) if row.metric == metric]
     if not rows:
         raise LedgerError(f'no metric "{metric}" is registered under app {app!r}; `shoal budget CONFIG` lists them')
     active = [(row.metric, row.version) for row in rows if row.state == ACTIVE]
     for name, version in active:
+        _refuse_another(path, loaded, name, version)
+    for name, version in active:
         ledger.retire(app, name, version)
     return active
+
+
+def _refuse_another(path: Path, loaded: Config, metric: str, active: int) -> None:
+    """A configuration that has the metric in another version is an older or a newer one than what runs."""
+    for section in loaded.metric:
+        if section.name == metric and section.version != active:
+            raise LedgerError(
+                f"{path}: it has {version_name(metric, section.version)}, and version {active} is the active one; to "
+                f"retire version {active} for good, give the configuration that has it, or one without this metric"
+            )
 
 
 def _unused(loaded: Config) -> BudgetReport:

@@ -8,9 +8,10 @@ from urllib.parse import quote
 
 import typer
 
-from shoal.agents.cli.output import AsJson, open_output, progress, result, say, writing
+from shoal.agents.cli.output import AsJson, open_output, progress, refuse_packed, result, say, writing
 from shoal.agents.input.event_file import size_of
 from shoal.agents.input.release_file import release_lines
+from shoal.agents.input.same_files import deployment_files, refuse_same
 from shoal.agents.process_settings import ending_in_order
 from shoal.agents.worker_addresses import addresses_of
 from shoal.mechanisms.words import many
@@ -71,6 +72,9 @@ def dashboard(
     """
     loaded = None if config is None else load(config)
     if releases is not None:
+        refuse_packed(out=out)
+        deployment = {} if config is None or loaded is None else deployment_files(config, loaded)
+        refuse_same({"--out": out}, {"the input": releases, **deployment})
         _page(releases, out, loaded, as_json)
     elif config is None or loaded is None:
         raise typer.BadParameter("name a configuration, or a file of releases with --input", param_hint="CONFIG")
@@ -159,6 +163,7 @@ def map_(
     Example: shoal map releases.jsonl --out map --label "speed, km/h"
     """
     require("shoal map", "geo", "plots")
+    refuse_same({"map.png": out / "map.png", "map.html": out / "map.html"}, {"the input": releases})
     from shoal.agents.map.drawing import draw_map  # draws: half a second that no other command should wait for
     from shoal.agents.map.releases import read_places
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from shoal.agents.cli.output import open_output, refuse_packed, say, writing
+from shoal.agents.input.same_files import deployment_files, log_files, refuse_same
 from shoal.agents.process_settings import ending_in_order
 from shoal.agents.reading.export import Export, Format, ready
 from shoal.agents.reading.selection import selection
@@ -61,6 +62,7 @@ def export(
     if app is not None and log is None:
         raise typer.BadParameter("it is for a log with several apps: --log URL", param_hint="--app")
     refuse_packed(output=output)
+    refuse_same({"--output": output}, {"the input": input_, **log_files(log), **_deployment(config)})
     chosen = form or _named(output)
     ready(chosen)
     wanted = selection(metric, group, since, until)
@@ -76,6 +78,15 @@ def export(
         releases.write(file, chosen, guarded=guarded)
         file.flush()
     say(f"shoal: {releases.written:,} releases, as {chosen.value}")
+
+
+def _deployment(config: Path | None) -> dict[str, str]:
+    """The files of the deployment that is exported, or that says how long slots are."""
+    if config is None:
+        return {}
+    from shoal.models.config.file import load  # a file of releases is read without it
+
+    return deployment_files(config, load(config))
 
 
 def _named(output: str) -> Format:

@@ -10,16 +10,16 @@ import typer
 from shoal.agents.audit.session import load_config
 from shoal.agents.broker.process import START_LIMIT, run_broker
 from shoal.agents.cli.commands.run import choose_topic
-from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, result, say
+from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, refuse_packed, result, say, writing
 from shoal.agents.dead_letters import Letters, count_letters, refused_records
 from shoal.agents.input.event_file import EventFile, size_of
+from shoal.agents.input.same_files import deployment_files, refuse_same
 from shoal.agents.kafka.beats import last_beat
 from shoal.agents.kafka.produce import produce_file
 from shoal.agents.kafka.settings import needed_settings
 from shoal.agents.kafka.topics import create_sources, verify_topics
 from shoal.agents.reading.digits import printable
 from shoal.models.config.file import load
-from shoal.models.errors import InputError
 from shoal.models.extras import require
 from shoal.models.records import MAX_DEAD_LETTER_BYTES
 
@@ -112,7 +112,9 @@ def dead_letters(
 
     Example: shoal dead-letters shoal.toml --reason bad-time --out refused.jsonl
     """
+    refuse_packed(out=out)
     loaded = load(config)
+    refuse_same({"--out": out}, deployment_files(config, loaded))
     settings = needed_settings(loaded, config)
     if not reason:
         found = asyncio.run(count_letters(settings))
@@ -125,15 +127,10 @@ def dead_letters(
         return
     name = choose_topic(loaded, topic)
     found, records = asyncio.run(refused_records(settings, loaded, name, frozenset(reason)))
-    try:
-        with ExitStack() as files:
-            file = open_output(files, out)
-            file.writelines(records)
-            file.flush()
-    except BrokenPipeError:  # the reader has gone, and knows it
-        raise
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written ({error.strerror}); make room or choose another place") from None
+    with writing(out), ExitStack() as files:
+        file = open_output(files, out)
+        file.writelines(records)
+        file.flush()
     _say_unreadable(found.unreadable)
     _say_left_out(found, name, reason)
     fields = {

@@ -10,7 +10,9 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from shoal.agents.cli.output import AsJson, ConfigPath, open_output, result, say, writing
+from shoal.agents.audit.session import load_config
+from shoal.agents.cli.output import AsJson, ConfigPath, open_output, refuse_packed, result, say, writing
+from shoal.agents.input.same_files import deployment_files, refuse_same
 from shoal.agents.label.facts import Facts, read_facts
 from shoal.agents.label.text import text
 from shoal.models.errors import InputError
@@ -42,6 +44,9 @@ def label(
 
     Example: shoal label shoal.toml --html label.html
     """
+    refuse_packed(html=html, registry=registry)
+    kept = {**deployment_files(config, load_config(config)), "--verify": verify}
+    refuse_same({"--html": html, "--registry": registry}, kept)
     facts = read_facts(config)
     if verify is not None:
         _verify(verify, facts)

@@ -1,6 +1,7 @@
 """`shoal plan`: predicts the errors of metrics, and which settings would reduce them; nothing is spent."""
 
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -10,8 +11,9 @@ import orjson
 import typer
 from rich.console import Console
 
-from shoal.agents.cli.output import AsJson, ConfigPath, progress, say
+from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, say, writing
 from shoal.agents.input.event_file import size_of
+from shoal.agents.input.same_files import deployment_files, refuse_same
 from shoal.agents.plan.caveats import of_plan
 from shoal.agents.plan.planners import PLANNERS
 from shoal.agents.plan.render import rendered
@@ -87,7 +89,9 @@ def plan(
     """
     if plot is not None:
         require("--plot", "plots")
+        _check_name(plot)
     loaded = load(config)
+    refuse_same({"--plot": plot}, {"--values": values, **deployment_files(config, loaded)})
     if values is not None and loaded.protects_presence:
         raise ConfigError(f"{config}: {NO_EVENTS}")
     if values is not None:  # read as what is registered would read them
@@ -206,14 +210,18 @@ def _with_users(stated: Stated, section: MetricSection) -> Stated:
     return replace(stated, users=users)
 
 
+def _check_name(plot: Path) -> None:
+    """Refuse a name by which programs would take the picture for something else."""
+    if plot.suffix.lower() != ".png":
+        raise typer.BadParameter(f"the picture is a PNG; name it so, as in {plot.stem}.png", param_hint="--plot")
+
+
 def _draw(plans: list[Plan], path: Path) -> None:
     from shoal.agents.plan.picture import draw  # half a second of matplotlib
 
     drawn = [plan for plan in plans if plan.panels]
     if not drawn:
         raise ConfigError("statistics per slot have no picture; leave out --plot")
-    try:
-        draw(drawn, path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+    with writing(str(path)), ExitStack() as files:
+        draw(drawn, open_output(files, str(path)))
     say(f"shoal: the picture is in {path}")

@@ -19,7 +19,7 @@ from shoal.agents.cli.stopping import ending_in_words
 from shoal.agents.input.event_file import EventFile, ignore, size_of
 from shoal.agents.input.first_pass import NOTHING_DONE, Limits, judge, remarks, survey_file
 from shoal.agents.input.read_ahead import read_ahead
-from shoal.agents.input.same_files import refuse_same
+from shoal.agents.input.same_files import config_files, log_files, refuse_same
 from shoal.agents.input.sorting import SortedFile, sorted_file
 from shoal.agents.input.spool import spooled
 from shoal.agents.lane import lane_of_environment
@@ -32,6 +32,7 @@ from shoal.stream.file_run import FileRun
 from shoal.stream.survey import Survey
 from shoal.stream.topic import TopicPlan, plan_topic
 
+AGAIN = ", and run the same command again: it makes again what is in the audit log, and goes on"
 UNSEEN = (  # the same whatever the input is
     "shoal: relation add-remove: whether any record counts is not told, and a wrong field name is charged like a right "
     "one; whoever may see the events can look before: `counters = true` under [web], and --dry-run"
@@ -92,10 +93,8 @@ def run(
         say(f"shoal: warning: {lane.why}; the twin runs")
     loaded = load_config(config)
     refuse_same(
-        config,
-        loaded,
-        input,
-        {"--output": output, "--dead-letters": None if dead_letters is None else str(dead_letters)},
+        {"--output": output, "--dead-letters": dead_letters, **log_files(loaded.audit.url)},
+        {"the input": input, **config_files(config, loaded)},
     )
     with open_session(config, loaded) as session, ExitStack() as files, ending_in_words():
         name = choose_topic(session.config, topic)
@@ -159,7 +158,7 @@ def _publish(
     """Register, run and write; the outputs appear when all is done."""
     continuation = Continuation(session.ledger, session.config.kafka.app, plan, session.remember)
     names = (output, None if dead_letters is None else str(dead_letters))
-    with writing(*names), ExitStack() as outputs:
+    with writing(*names, then=AGAIN), ExitStack() as outputs:
         out = open_output(outputs, output)
         refused = None if dead_letters is None else open_output(outputs, str(dead_letters))
         session.register(file_run=True, topic=plan.topic)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.agents.cli.output import AsJson, open_output, progress, result
+from shoal.agents.cli.output import AsJson, open_output, progress, refuse_packed, result, writing
 from shoal.models.config.durations import SECOND
 from shoal.models.extras import require
 from shoal.models.times import time_of_text
@@ -64,13 +64,14 @@ def buses(
 
     Example: shoal simulate buses --users 400 --hours 6 --out trips.jsonl
     """
+    refuse_packed(out=out)
     require("shoal simulate", "geo")
     from shoal.agents.simulate.events import batches  # numpy and H3: other commands should not wait for them
     from shoal.agents.simulate.forms import feed_messages, json_lines
 
     trips = _trips(users, hours, seed, start, _city(where, radius, resolution))
     events = 0
-    with ExitStack() as files, progress("simulating buses", trips.end - trips.start) as advance:
+    with writing(out), ExitStack() as files, progress("simulating buses", trips.end - trips.start) as advance:
         written = open_output(files, out)
         for done, count, content in batches(trips, json_lines if form is Format.JSON else feed_messages):
             written.write(content)

@@ -50,7 +50,7 @@ def window(
     input_: Input = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell the sum, count or mean over any window, from the releases of a metric with decay all-windows or none,
+    """Print the sum, count or mean over any window, from the releases of a metric with decay all-windows or none,
     of relation values.
 
     The noise is in the releases: asking costs nothing, however often. No key is needed, and nothing is written. The
