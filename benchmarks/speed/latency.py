@@ -89,7 +89,10 @@ def _at(context: Context, lane: str, algorithm: str, load: float, most: float, s
 def short(data: Mapping[str, Any]) -> list[str]:
     """Half load, in a line."""
     half = [run for run in data["runs"] if run.get("load") == 0.5]
-    times = "; ".join(f"`{run['algorithm']}` {run['p50']:.2f} s (p50), {run['p99']:.2f} s (p99)" for run in half)
+    times = "; ".join(
+        f"`{run['algorithm']}` at {run['rate']:,.0f} events/s {run['p50']:.2f} s (p50), {run['p99']:.2f} s (p99)"
+        for run in half
+    )
     return [f'With `every = "contribution"`, at half load, from event to release: {times}.'] if half else []
 
 

@@ -1,6 +1,7 @@
 """The tables of a run, and where they stand: the report in benchmarks/results, and a block of the guide."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,8 +37,9 @@ def throughput(data: Mapping[str, Any]) -> str:
         failed += [f"* {subject['label']}: failed in a round: {reason}" for reason in reasons]
     absent = [f"* {label}: missing: {reason}" for label, reason in data["missing"].items()]
     about = (
-        f"{data['topic']:,} events of {data['users']:,} users, {data['partitions']} partitions, {_rounds(rounds)}; "
-        f"other programs took {_others(rounds)} cores during a run, and the load before it was {_load(rounds)}."
+        f"{data['topic']:,} events of {data['users']:,} users, {data['partitions']} partitions, "
+        f"{_rounds(len(rounds))}; other programs took {_others(rounds)} cores during a run, and the load before it was "
+        f"{_load(rounds)}."
     )
     parts = [about, figures.table(header, rows), "\n".join(failed + absent), _versions(data)]
     return "\n\n".join(part for part in parts if part)
@@ -77,8 +79,28 @@ def _warm_by_cpu(run: summary.Run) -> float:
     return summary.by_cpu(summary.warm(run))
 
 
-def _rounds(rounds: Sequence[summary.Round]) -> str:
-    return "one round" if len(rounds) == 1 else f"{len(rounds)} rounds"
+def _rounds(number: int) -> str:
+    return "one round" if number == 1 else f"{number} rounds"
+
+
+def _told_of(parts: Mapping[str, Mapping[str, Any]]) -> str:
+    """How many rounds the lines of the parts are of.
+
+    >>> one = {"found": {"twin": [{}]}}
+    >>> _told_of({"growth": {"runs": []}, "files": one})
+    'The figures below are of one round.'
+    >>> _told_of({"growth": {"runs": []}, "files": one, "workers": {"rounds": [[{"lane": "twin"}]] * 3}})
+    'The figures below are of one round (growth, files) and 3 rounds (workers).'
+    """
+    by_number: dict[int, list[str]] = {}
+    for name, data in parts.items():
+        lanes = Counter(runs[0]["lane"] for runs in data.get("rounds", ()))
+        number = max([1, *lanes.values(), *map(len, data.get("found", {}).values())])
+        by_number.setdefault(number, []).append(name)
+    if len(by_number) == 1:
+        return f"The figures below are of {_rounds(*by_number)}."
+    said = " and ".join(f"{_rounds(number)} ({', '.join(names)})" for number, names in by_number.items())
+    return f"The figures below are of {said}."
 
 
 def _others(rounds: Sequence[summary.Round]) -> str:
@@ -148,8 +170,11 @@ def block(kept: Mapping[str, Any]) -> str:
         "one process", "k events/s", "k events/CPU-s", "of the raw loop, by CPU", "× Kafka Streams, warm",
         "broker's CPU-s per million events",
     )  # fmt: skip
-    measured = f"{ran['machine']}, {ran['at'][:10]}, {_rounds(rounds)}; other programs took {_others(rounds)} cores."
+    about = f"{ran['machine']}, {ran['at'][:10]}, {_rounds(len(rounds))}"
+    measured = f"{about}; other programs took {_others(rounds)} cores."
     more = [line for name, part in PARTS.items() if name in kept for line in part.short(kept[name]["data"])]
+    if more:
+        measured += f" {_told_of({name: kept[name]['data'] for name in PARTS if name in kept})}"
     told = "".join(f"* {line}\n" for line in more)
     return f"\n{figures.table(header, rows)}\n\n{measured}\n\n{told}" + ("\n" if told else "")
 

@@ -1,9 +1,9 @@
 """`shoal audit replay`: events per second, from the contributions and from the events in both lanes, and memory.
 
 A worker processes the events with each algorithm, releases and SQL log included, and then the app is replayed. Each
-replay is a process that must confirm every release. What it takes to start is what an app of few events and hardly any
-releases takes in the same round, and is taken off; what it takes to make the releases is not. A replay that takes
-hardly more than that has no rate.
+replay is a process that must confirm every release. The start-up time, measured in the same round on an app with few
+events and hardly any releases, is subtracted; the time to make releases is not. A replay that takes hardly longer than
+start-up gets no rate.
 """
 
 import asyncio

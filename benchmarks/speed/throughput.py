@@ -1,4 +1,4 @@
-"""Events a second of everybody on the same topic, in rounds: whoever is compared runs within minutes of the other."""
+"""Throughput of every system on the same topic, in rounds: compared systems run within minutes of each other."""
 
 import asyncio
 import dataclasses

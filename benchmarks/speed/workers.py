@@ -1,4 +1,4 @@
-"""What workers that are added add: events a second of 1, 2 and 4 of them, and the events and the CPU of each.
+"""What additional workers gain: events a second of 1, 2 and 4 of them, and the events and the CPU of each.
 
 The topic is filled beforehand. All workers of a run join first and hold the events back until each has its share; the
 clock runs from then on, until the last transaction of the last of them. The broker is beside them on the same machine:

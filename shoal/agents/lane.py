@@ -120,7 +120,7 @@ def words_of(lacks: Mapping[str, str]) -> str:
     """A sentence's end that says which keys keep a topic on the twin.
 
     >>> words_of({"": 'partitioner = "crc32"', "speed": "cell"})
-    'the twin, for the kernel lacks partitioner = "crc32"; cell of metric "speed"'
+    'the twin, because the kernel does not support partitioner = "crc32"; cell of metric "speed"'
     """
     named = (f'{key} of metric "{metric}"' if metric else key for metric, key in lacks.items())
-    return f"the twin, for the kernel lacks {'; '.join(named)}"
+    return f"the twin, because the kernel does not support {'; '.join(named)}"

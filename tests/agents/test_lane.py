@@ -149,7 +149,7 @@ def test_a_check_says_who_would_take_the_events_in(
     monkeypatch.chdir(tmp_path)
     desk = Desk(tmp_path)
     lacks = {"readings": {"lacks": {"level": 'statistic = "slot-mean"'}}}
-    twin = 'readings: the twin, for the kernel lacks statistic = "slot-mean" of metric "level"'
+    twin = 'readings: the twin, because the kernel does not support statistic = "slot-mean" of metric "level"'
 
     def told() -> tuple[dict[str, Any], list[dict[str, str]], int]:
         ran = CliRunner().invoke(app, ["check", str(desk.folder / "shoal.toml"), "--json"])

@@ -239,7 +239,7 @@ def test_latency_is_told_by_load() -> None:
     data = {"lane": "kernel", "seconds": 20.0, "runs": [run | {"load": 0.5}, {"algorithm": "naive", "failed": "no"}]}
     assert "| `full` | 50 % of 9,000/s | 4,500 | 0.100 | 0.250 | 0.500 | 70 |" in latency.tables(data)
     assert "| `naive` | failed: no |" in latency.tables(data)
-    assert latency.short(data)[0].endswith("`full` 0.10 s (p50), 0.25 s (p99).")
+    assert latency.short(data)[0].endswith(": `full` at 4,500 events/s 0.10 s (p50), 0.25 s (p99).")
 
 
 def test_file_runs_are_told_by_lane_and_algorithm() -> None:
@@ -249,6 +249,24 @@ def test_file_runs_are_told_by_lane_and_algorithm() -> None:
     assert "| twin, `full` | 2 | 6.00 (5.00–7.00) | 6.00 | 2.50 | 120 |" in files.tables(data)
     assert "| twin, `full` | 0.2 | – | – | – | 100 |" in files.tables(data)
     assert files.short(data) == ["`shoal run`, k events/s: twin, `full` 6.00 (5.00–7.00)."]
+
+
+def test_a_file_run_that_takes_hardly_longer_than_a_short_one_has_no_rate() -> None:
+    # given further events that take less than the scatter of a start, or less than nothing
+    assert [files.rate_of(200_000, 1.0, longer) for longer in (0.8, 1.0, 1.19)] == [None] * 3
+    # then only those that clearly take longer are a speed
+    assert files.rate_of(200_000, 1.0, 1.25) == 800_000
+    # and a round without one is left out, or a dash where there is no other
+    unknown = {"by_wall": None, "by_cpu": None, "seconds": 1.0, "least_mb": 100.0, "most_mb": 120.0}
+    data: dict[str, Any] = {
+        "sizes": {"kernel": [200_000, 2_000_000]},
+        "users": 10,
+        "found": {"kernel, `full`": [unknown]},
+    }
+    assert "| kernel, `full` | 2 | – | – | 1.00 | 120 |" in files.tables(data)
+    assert files.short(data) == ["`shoal run`, k events/s: kernel, `full` –."]
+    data["found"]["kernel, `full`"].append(unknown | {"by_wall": 5000.0})
+    assert "| kernel, `full` | 2 | 5.00 | – | 1.00 | 120 |" in files.tables(data)
 
 
 def test_replays_are_told_without_their_start_and_the_start_beside_them() -> None:

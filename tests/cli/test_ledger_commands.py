@@ -206,6 +206,28 @@ def test_a_metric_that_left_the_configuration_is_retired_by_name(config: Path, d
     assert (again["retired"], [one["state"] for one in again["charges"]]) == ([], ["active", "retired"])
 
 
+@pytest.mark.parametrize("active", [1, 3], ids=["the file is newer", "the file is older"])
+def test_another_version_than_the_file_has_is_not_retired(config: Path, database_url: str, active: int) -> None:
+    # given a metric that is active in another version than the file has
+    config.write_text(config.read_text() + "version = 2\n")
+    with Ledger.open(database_url, migrate=True) as ledger:
+        register(ledger, version("basket", active, epsilon="0.1"), budget_epsilon=Fraction("0.3"))
+    # when it is to be retired by that file, then both are named, and nothing is done
+    refused = shoal("budget", config, "--retire", "basket").exception
+    assert isinstance(refused, LedgerError)
+    assert str(refused) == (
+        f'{config}: it has metric "basket" version 2, and version {active} is the active one; to retire version '
+        f"{active} for good, give the configuration that has it, or one without this metric"
+    )
+    assert "retired" not in shoal("budget", config).stdout
+    # and the file that has it retires it
+    config.write_text(config.read_text().replace("version = 2", f"version = {active}"))
+    assert shoal("budget", config, "--retire", "basket").stdout.startswith(f"retired  basket version {active}\n")
+    # and when none is active any more, then no file retires anything
+    config.write_text(config.read_text().replace(f"version = {active}", "version = 2"))
+    assert json.loads(shoal("budget", config, "--retire", "basket", "--json").stdout)["retired"] == []
+
+
 def test_a_metric_that_nobody_registered_cannot_be_retired(config: Path) -> None:
     shoal("migrate", config)
     refused = shoal("budget", config, "--retire", "unknown").exception

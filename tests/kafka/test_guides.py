@@ -67,10 +67,17 @@ def test_a_deployment_lives_as_the_guides_say(typist: Typist) -> None:
         "charged  epsilon 1 by shoal: basket version 2",
     } <= {line.removeprefix("ok").strip() for line in printed("deploy-and-upgrade.md", said)}
     assert any("version 2 is active in the ledger and missing here" in line for line in said.splitlines())
-    # and may be taken back, by a version of its own
-    assert typist.read("deploy-and-upgrade.md", 5).startswith("retired  basket version 2")
+    # and is retired by the file that has it, and by no older one
+    refused = typist.run("shoal budget live/shoal.toml --retire basket", status=1)
+    assert 'it has metric "basket" version 1, and version 2 is the active one' in refused
+    assert typist.read("deploy-and-upgrade.md", 4).startswith("retired  basket version 2")
     assert typist.workers["live/next.toml"].exit_status() == 1
-    typist.read("deploy-and-upgrade.md", 4)
+    # and the former parameters come back, by a version of its own
+    typist.read("deploy-and-upgrade.md", 5)
+    assert "charged  epsilon 1 by shoal: basket version 3\n" in typist.run("shoal budget live/back.toml")
+    # and what an upgrade takes, after all workers were stopped, is done in a moment
+    typist.workers["live/back.toml"].stop()
+    assert "schema up to date" in typist.read("deploy-and-upgrade.md", 6, 7)
     # and after the key is lost, a new one and a new version go on
     typist.workers["live/back.toml"].stop()
     live = typist.folder / "live"
@@ -85,9 +92,6 @@ def test_a_deployment_lives_as_the_guides_say(typist: Typist) -> None:
     )
     assert "charged  epsilon 1 by shoal: basket version 4\n" in said
     assert "the audit log is in order" in said
-    # and what an upgrade takes, after all workers were stopped, is done in a moment
-    typist.workers["live/shoal.toml"].stop()
-    assert "schema up to date" in typist.read("deploy-and-upgrade.md", 6, 7)
 
 
 @pytest.mark.long

@@ -1,7 +1,7 @@
-"""A cluster of three brokers under workers for a while: what happens to brokers happens, and nobody notices.
+"""Workers on a cluster of three brokers: brokers are killed, frozen and restarted, and no release changes.
 
-Each story ends byte for byte as `shoal run` does, with the workers that were there at its beginning, and without an
-accusation. `make test-cluster` runs them; a short one of them is in `tests/kafka/test_cluster.py`.
+Each story ends byte for byte as `shoal run` does, with the workers that were there at its beginning, and with no
+worker reporting a fault. `make test-cluster` runs them; a short one of them is in `tests/kafka/test_cluster.py`.
 """
 
 import time

@@ -2,8 +2,8 @@
 
     make test-deploys
 
-Of each story the releases of every version are those of `shoal run` over the events that it met, those of a retired
-version the first of them; the log has all of them, and the contributions yield those of active versions again.
+In each story, every version's releases equal those of `shoal run` over the events it saw; a retired version's are a
+prefix of these. The log has all of them, and replaying the contributions makes those of active versions again.
 """
 
 import time

@@ -4,8 +4,8 @@ python -m tests.long.miri [--cases N]
 
 No line of the kernel is unsafe, but crates that it stands on have some: tables, checksums, hashes. Miri needs neither
 Python nor a broker, so what Python sees of the kernel is not in it; nor is memory that is mapped, which it does not
-know, or instructions that only some processors have. It takes minutes for what else takes a second. Where it is
-missing, this fails: what was not tried has not passed.
+know, or instructions that only some processors have. It takes minutes for what otherwise takes a second. Where
+it is missing, this fails: what was not tried has not passed.
 """
 
 import os

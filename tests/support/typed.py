@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,6 +25,7 @@ class Typist:
 
     def __init__(self, kafka: Brokers, folder: Path) -> None:
         self.folder, self.workers = folder, dict[str, Worker]()
+        self._logs = (folder / f"{number}.log" for number in count())  # one for each start, also of the same file
         self.app, self.topic = kafka.name("app"), kafka.name("events")
         new = (kafka.bootstrap, self.app, self.app, self.topic, self.topic)
         self.names = {old: f'"{name}"' for old, name in zip(NAMES, new, strict=True)}
@@ -65,7 +67,7 @@ class Typist:
         if words[:2] == ["shoal", "worker"]:
             name = words[-1]
             instance = name if "--instance" in words else None
-            self.workers[name] = Worker(self.folder / words[2], self.folder / f"{len(self.workers)}.log", instance)
+            self.workers[name] = Worker(self.folder / words[2], next(self._logs), instance)
             self.workers[name].wait_owns()
             return ""
         expected = next((said for start, said in waits.items() if command.startswith(start)), None)

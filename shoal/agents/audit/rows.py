@@ -1,4 +1,4 @@
-"""Rows of releases as a writer has them, into the database by the driver alone, without a dictionary for each.
+"""Inserts rows of releases straight through the database driver, without building a dictionary for each.
 
 They are in the order of COLUMNS, with text as the columns take it. Whoever calls has locked their versions and compared
 them with what is there: a row that is there already breaks the primary key, and the transaction with it.

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from shoal.agents.audit.budget import BudgetReport
-from shoal.agents.guarantee import amount, at_most, beliefs, guarantee, per, together, told
+from shoal.agents.guarantee import Statement, amount, at_most, beliefs, guarantee, per, together, told
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
 from shoal.mechanisms.spec import VALUES
 from shoal.models.config.file import Config
@@ -83,13 +83,13 @@ def privacy_facts(config: Config, book: BudgetReport | None, stated: Stated | No
     budget = config.privacy if book is None else book
     values = _names(path for metric in config.metric if not is_public(metric) for path in metric.value_fields)
     pattern = _names(path for metric in config.metric for path in metric.paths().values())
+    statement = together(config, total)
     return {
         "headline": _headline(config, total),
         "missing": " ".join(filter(None, missing)),
-        "sentences": _sentences(config, total, is_ledger=book is not None),
-        "hides_presence": config.protects_presence,
+        "sentences": _sentences(config, statement, total, is_ledger=book is not None),
         "protected": values + pattern if config.protects_presence else values,
-        "public": [] if config.protects_presence else pattern,
+        "public": " ".join(statement.public),
         "budget": amounts(budget.epsilon, budget.delta),
         "charged": amounts(total.epsilon, total.delta),
         "charges": [
@@ -117,9 +117,8 @@ def _headline(config: Config, total: Loss) -> dict[str, Any] | None:
     }
 
 
-def _sentences(config: Config, total: Loss, *, is_ledger: bool) -> str:
+def _sentences(config: Config, statement: Statement, total: Loss, *, is_ledger: bool) -> str:
     """The statement of `shoal check`; without a ledger none on what it holds, for it may hold more."""
-    statement = together(config, total)
     if is_ledger or not statement.ledger:
         return str(statement)
     budget = amount(config.privacy.epsilon, config.privacy.delta)

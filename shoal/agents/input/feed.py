@@ -1,7 +1,7 @@
 """Vehicle positions of a transit feed (GTFS-realtime) as JSON events, with the field names of the specification.
 
 A file holds one feed message, several one after the other, or several that each follow their length. Feeds repeat a
-position until there is a newer one: what has the vehicle and the time of that vehicle's last position is passed over.
+position until there is a newer one: a position with the same vehicle and time as that vehicle's last one is skipped.
 Vehicle and time alone decide that, never a value. What else a feed tells, such as delays and alerts, is no event.
 
 A position that has a speed and a bearing also has the velocity's parts, `east` and `north`: a mean of speeds and one of

@@ -1,16 +1,18 @@
 """Looks at everything that a worker needs, in the order in which one thing stands on another, and changes nothing.
 
 A refusal ends its own section; what does not stand on it is looked at all the same, so that one command says all that
-has to be mended.
+has to be mended. The guarantee stands on the configuration alone, and is said whatever key, ledger and brokers say.
 """
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.audit.key_file import Key
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.registration import Agreement
+from shoal.agents.audit.registration import Agreement, ended_when, version_name
 from shoal.agents.audit.session import Session, load_config, read_key, refuse_absent, terms_of
 from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
 from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, Asked, Findings
@@ -22,6 +24,7 @@ from shoal.agents.plan.caveats import caveats
 from shoal.mechanisms.words import many
 from shoal.models.config.file import Config
 from shoal.models.errors import KafkaError, LedgerError
+from shoal.models.tables import ENDED
 
 NO_KAFKA = "no [kafka] section: only what `shoal run` needs was checked"
 FIRST = ("metrics", "guarantee", "unit", "budget", "partitions", "log")
@@ -64,13 +67,12 @@ class Inspection:
         self._fields |= asked.fields()
         self._warn(config, asked)
         self._kernel(config)
-        if key is None or ledger is None:
-            self.findings.sections["guarantee"].leave("what would be charged needs the key and the ledger")
-            return
-        self._logged(config, ledger, asked.passed)
-        agreement = self._agree(Session(self._path, config, key, ledger), asked.partitions)
-        if agreement is not None:
-            self._guarantee(config, agreement, ledger)
+        agreement = book = None
+        if key is not None and ledger is not None:
+            self._logged(config, ledger, asked.passed)
+            agreement = self._agree(Session(self._path, config, key, ledger), asked.partitions)
+            book = None if agreement is None else ledger.budget_report()
+        self._guarantee(config, agreement, book)
 
     def _kafka(self, config: Config) -> Asked:
         if not config.has_kafka:
@@ -141,21 +143,28 @@ class Inspection:
     def _agree(self, session: Session, partitions: dict[str, int]) -> Agreement | None:
         agreement = None
         with self.findings.looking_at("ledger") as found:
-            agreement = session.ledger.check(session.request(partitions))
+            runs_files = not session.config.has_kafka
+            agreement = session.ledger.check(session.request(partitions, file_run=runs_files))
             new = len(agreement.charged)
             found.ok(f"{many(new, 'metric')} would be registered" if new else "all metrics are registered")
-            refuse_absent(session, agreement.absent)
+            for text in ended(session) if runs_files else ():
+                found.ok(text)
+            if not runs_files:
+                refuse_absent(session, agreement.absent)
         with self.findings.looking_at("key") as found:
             session.check_key()
             found.ok("it fits this audit log")
         return agreement
 
-    def _guarantee(self, config: Config, agreement: Agreement, ledger: Ledger) -> None:
+    def _guarantee(self, config: Config, agreement: Agreement | None, book: BudgetReport | None) -> None:
         internal = [f"{config.kafka.app}.{name}" for name in ("contributions", "dead-letters", "*.changelog")]
-        self._fields |= promises(config, agreement, ledger.budget_report()) | {"internal": internal}
+        self._fields |= promises(config, agreement, book) | {"internal": internal}
         if self._people is not None:
             add_people(self._fields, config, self._people)
-        self.findings.sections["guarantee"].ok("of each metric, and of all together", *in_words(self._fields))
+        found = self.findings.sections["guarantee"]
+        found.ok("of each metric, and of all together", *in_words(self._fields))
+        if agreement is None:
+            found.leave("what would be charged needs the key, and a ledger that takes these metrics")
 
     def _workers(self, names: str) -> None:
         with self.findings.looking_at("workers") as found:
@@ -172,6 +181,17 @@ class Inspection:
         """
         for error in sorted(self.findings.refused, key=lambda error: isinstance(error, KafkaError)):
             raise error
+
+
+def ended(session: Session) -> Iterator[str]:
+    """What a run over a file may still do with versions of the configuration that ended with one."""
+    named = {(metric.name, metric.version) for metric in session.config.metric}
+    for row in session.ledger.versions(session.config.kafka.app):
+        if row.state == ENDED and (row.metric, row.version) in named:
+            yield (
+                f"{version_name(row.metric, row.version)} ended {ended_when(row)} with the end of a file: the same "
+                "input may be repeated, another needs a higher version"
+            )
 
 
 def behind(lacks: int, settings: KafkaSettings) -> str:

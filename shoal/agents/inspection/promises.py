@@ -1,6 +1,10 @@
-"""What the metrics of a configuration guarantee and would be charged: the fields of a check, and their words."""
+"""What the metrics of a configuration guarantee and would be charged: the fields of a check, and their words.
+
+The guarantee is the configuration's alone: it stands whatever key and ledger say. What would be charged is theirs.
+"""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,17 +22,20 @@ OF_FILES = f"a run over a file closes all steps up to `end`, whatever comes; {UN
 FORM = "a missing or non-numeric value is public too: whether a record is accepted depends on its form"
 
 
-def promises(config: Config, agreement: Agreement, book: BudgetReport | None) -> dict[str, Any]:
-    """Each metric and all together, in words; `book` is the ledger's before anything is charged."""
-    new = {(charge.metric, charge.version): charge for charge in agreement.charged}
+def promises(config: Config, agreement: Agreement | None, book: BudgetReport | None) -> dict[str, Any]:
+    """Each metric and all together, in words; `book` is the ledger's before anything is charged.
+
+    Without an agreement with the ledger, what that would say is null.
+    """
+    new = None if agreement is None else {(charge.metric, charge.version): charge for charge in agreement.charged}
     metrics = [
         {
             "metric": metric.name,
             "version": metric.version,
-            "registered": (metric.name, metric.version) not in new,
+            "registered": None if new is None else (metric.name, metric.version) not in new,
             "epsilon": float(metric.epsilon),
-            "charge": _charge(new.get((metric.name, metric.version)), "epsilon"),
-            "charge_delta": _charge(new.get((metric.name, metric.version)), "delta"),
+            "charge": None if new is None else _charge(new.get((metric.name, metric.version)), "epsilon"),
+            "charge_delta": None if new is None else _charge(new.get((metric.name, metric.version)), "delta"),
             "unit": metric.unit,
             "guarantee": guarantee(metric),
             **({"relation": metric.relation} if metric.protects_presence else {}),
@@ -38,7 +45,7 @@ def promises(config: Config, agreement: Agreement, book: BudgetReport | None) ->
     unit = parse_unit(config.unit)
     return {
         "metrics": metrics,
-        "guarantee": str(together(config, _charged(agreement, book))),
+        "guarantee": _together(config, agreement, book),
         "unit": unit.name,
         "budget": f"{amount(config.privacy.epsilon, config.privacy.delta)} {per(unit)}",
         **(
@@ -47,6 +54,13 @@ def promises(config: Config, agreement: Agreement, book: BudgetReport | None) ->
             else {}
         ),
     }
+
+
+def _together(config: Config, agreement: Agreement | None, book: BudgetReport | None) -> str:
+    """What all metrics guarantee together; without an agreement no sentence on what the ledger then holds."""
+    if agreement is None:
+        return str(replace(together(config, NOTHING), ledger=()))
+    return str(together(config, _charged(agreement, book)))
 
 
 def _charged(agreement: Agreement, book: BudgetReport | None) -> Loss:
@@ -64,16 +78,21 @@ def in_words(fields: dict[str, Any]) -> Iterator[str]:
     """The lines of a check about these."""
     yield f"    the budget of the ledger is {fields['budget']}"
     for metric in fields["metrics"]:
-        state = "registered" if metric["registered"] else f"would be charged epsilon {metric['charge']:g}"
-        if metric["charge_delta"]:
-            state += f" and delta {metric['charge_delta']:g}"
-        yield f"    {metric['metric']} version {metric['version']} ({state})"
+        yield f"    {metric['metric']} version {metric['version']} ({_state(metric)})"
         yield f"      {metric['guarantee']}"
         yield from _of_people(metric)
     yield f"      {fields.get('beats', FORM)}"
     yield "    taken together"
     yield f"      {fields['guarantee']}"
     yield from _of_people(fields)
+
+
+def _state(metric: dict[str, Any]) -> str:
+    """How a metric stands with the ledger."""
+    if metric["registered"] is None:
+        return "charge not checked"
+    state = "registered" if metric["registered"] else f"would be charged epsilon {metric['charge']:g}"
+    return state + (f" and delta {metric['charge_delta']:g}" if metric["charge_delta"] else "")
 
 
 def _of_people(fields: dict[str, Any]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from shoal.agents.reading.digits import interval, printable, short, when
-from shoal.agents.reading.fields import part_of
+from shoal.agents.reading.fields import OF_MEANS, part_of
 from shoal.agents.reading.record import OF_BINS, QUANTILE, Release, iso_of
 from shoal.agents.reading.series import (
     DAY,
@@ -41,7 +41,6 @@ ACCENT = "#14838c"  # seen well on white and on black
 FIRST, LAST = -62_135_596_800, 253_402_300_799  # seconds since 1970 of the years 1 to 9999
 QUIET = "opacity:.75"
 EXACT = "exact"
-OF_MEANS = (None, "gaussian", "laplace")  # mechanisms that means without a decay have
 LEGEND = (
     "Line: what was published, until the next release. Band: the noise interval; 95 % of the noise stays within it."
 )

@@ -13,6 +13,7 @@ from shoal.models.times import time_of_text
 
 LATE = 3  # further digits that a number keeps than its noise leaves meaning in
 MOST_WHOLE = (1 << 63) - 1  # that tables have room for
+OF_MEANS = (None, "gaussian", "laplace")  # mechanisms that means without a decay have, and nothing else
 Part = tuple[float | None, float | None, float | None]  # value, low, high
 
 

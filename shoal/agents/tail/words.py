@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from shoal.agents.dashboard.book import Release, release_of
-from shoal.agents.reading.digits import interval, printable, short, when
-from shoal.agents.reading.fields import parts_of
+from shoal.agents.reading.digits import interval, printable, reach, short, when
+from shoal.agents.reading.fields import OF_MEANS, parts_of
 from shoal.models.config.metric import MetricSection
 from shoal.models.records import CLIP, SHOWN
 
@@ -48,7 +48,7 @@ def value(fields: dict[str, Any], release: Release, section: MetricSection | Non
     if fields["value"] is None:
         few = release.samples_sd is not None
         return "no release: too few samples for the noise" if few else "no release"
-    if section is not None and "mean" in section.statistic and release.samples == 0 and release.samples_sd is None:
+    if is_empty(fields, release, section):
         return "nothing known yet"
     parts, names = parts_of(fields)
     texts = [GAP.join(filter(None, [name, interval(part)])) for part, name in zip(parts, names, strict=True)]
@@ -57,6 +57,12 @@ def value(fields: dict[str, Any], release: Release, section: MetricSection | Non
         shares = f"shares of {len(bins) if isinstance(bins, list) else 0} bins: --json"
         texts = [*(texts if fields["value"].get("quantiles") else []), shares]
     return ";  ".join(texts) + drowned(fields, section)
+
+
+def is_empty(fields: dict[str, Any], release: Release, section: MetricSection | None) -> bool:
+    """Whether it is a mean of no samples: its value is the middle of the range, and says nothing."""
+    is_mean = fields.get("mechanism") in OF_MEANS if section is None else "mean" in section.statistic
+    return is_mean and release.samples == 0 and release.samples_sd is None
 
 
 def drowned(fields: dict[str, Any], section: MetricSection | None) -> str:
@@ -76,7 +82,7 @@ def counted(release: Release, samples: Any) -> str:
         return ""
     if release.samples_sd is not None:
         margin = 2 * release.samples_sd
-        return f"about {short(release.samples, margin)} ± {short(margin, margin)} samples"
+        return f"about {short(release.samples, margin)} ± {reach(margin)} samples"
     number = short(round(release.samples, 2), 0)
     return f"{number} sample{'' if number == '1' else 's'}"
 

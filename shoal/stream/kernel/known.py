@@ -1,4 +1,4 @@
-"""Which configurations the kernel can process, and if it cannot, because of which key of which metric."""
+"""Which configurations the kernel can process, and for each other one the keys that prevent it."""
 
 from collections.abc import Sequence
 

@@ -13,6 +13,7 @@ from shoal.agents.audit.budget import BudgetReport, Charge
 from shoal.agents.cli.main import app
 from shoal.agents.dashboard.book import Book
 from shoal.agents.dashboard.facts import metric_facts, privacy_facts, times_agreed
+from shoal.agents.guarantee import SEEN_OF_PRESENCE
 from shoal.models.config.file import Config, load
 from tests.support.releases import lines, release
 
@@ -68,6 +69,33 @@ def test_what_the_configuration_lacks_is_added_as_releases_state_it(config: Conf
     assert "The ledger then holds" not in said["sentences"]
     assert "epsilon = 3.5, delta = 1e-9, of a budget of epsilon = 8" in said["sentences"]
     assert [each["state"] for each in said["charges"]] == ["planned", "as releases say"]
+
+
+@pytest.mark.parametrize(
+    ("more", "public"),
+    [
+        ("", "That they were there, when and how often, is not protected (fields customer and at)."),
+        (
+            'group = "shop"\n',
+            "That they were there, when, in which group and how often, is not protected (fields customer, at and "
+            "shop).",
+        ),
+        (
+            'relation = "add-remove"\nstart = "2026-03-01"\nend = "2026-03-11"\n',
+            SEEN_OF_PRESENCE,
+        ),
+    ],
+    ids=["no group", "groups", "presence"],
+)
+def test_what_is_not_protected_is_said_as_check_and_label_say_it(path: Path, more: str, public: str) -> None:
+    # given metrics with and without groups, and of presence
+    path.write_text(CONFIG + more)
+    key_file.new(path.with_name("shoal.key"))
+    # then the page has the words of `shoal check`, and those of the label
+    assert facts(load(path))["public"] == public
+    assert public in CliRunner().invoke(app, ["check", str(path)]).stdout
+    label = CliRunner().invoke(app, ["label", str(path)]).stdout
+    assert public in " ".join(label.split())
 
 
 def test_versions_that_are_replaced_count_too(config: Config) -> None:

@@ -23,10 +23,15 @@ SAYS = [
     ("short(null, 1)", "–"),
     ("margin(1, 4)", "± 1.5"),
     ("margin(2, 2)", "exact"),
+    # and what says how far noise reaches is never smaller than it is
+    ("margin(0, 48)", "± 30"),
+    ("margin(33.3, 35.9)", "± 1.3"),
+    ("below(33.39, 1.3) + ' to ' + above(35.91, 1.3)", "33.3 to 36.0"),
+    ("below(-9478, 9478) + ' to ' + above(9478, 9478)", "−10,000 to 10,000"),
     ("margin(null, null)", ""),
     ("samples(1, null)", "1 sample"),
     ("samples(65971, null)", "65,971 samples"),
-    ("samples(202.4, 6.1)", "about 202 ± 12 samples"),
+    ("samples(202.4, 6.1)", "about 202 ± 13 samples"),
     ("percent(0.125)", "13 %"),
     ("percent(0.016)", "1.6 %"),
     # times, in UTC

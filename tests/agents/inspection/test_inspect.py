@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shoal.agents.audit import key_file
+from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.main import app
 from shoal.agents.inspection.findings import Findings, Line
 from shoal.models.errors import ConfigError, InputError, KafkaError, KeyFileError, LedgerError
@@ -31,6 +32,14 @@ def checked() -> tuple[dict[str, dict[str, str]], dict[str, Any], BaseException 
     return sections, shown, ran.exception
 
 
+def stands(shown: dict[str, Any]) -> bool:
+    """Whether the guarantee is said in full, and no charge, which only key and ledger could tell."""
+    (metric,) = shown["metrics"]
+    charges = [metric[key] for key in ("registered", "charge", "charge_delta")]
+    said = "epsilon = 1 per person" in metric["guarantee"] and "What a person did" in shown["guarantee"]
+    return said and charges == [None] * 3 and "The ledger then holds" not in shown["guarantee"]
+
+
 def test_without_a_key_and_a_broker_both_are_said_and_what_stands_on_them_was_not_checked(here):
     sections, shown, refused = checked()
     assert list(sections) == [
@@ -48,7 +57,8 @@ def test_without_a_key_and_a_broker_both_are_said_and_what_stands_on_them_was_no
     assert shown["sections"][2]["lines"][0]["remedy"] == f"make it with: shoal key new {here}/shoal.key"
     assert sections["brokers"]["failed"] == "127.0.0.1:1: no broker answers"
     assert "ok" in sections["ledger"]
-    assert list(sections["guarantee"]) == list(sections["topics"]) == ["not checked"]
+    assert list(sections["guarantee"]) == ["ok", "not checked"]
+    assert list(sections["topics"]) == ["not checked"]
     # the status tells of what needs no broker first
     assert isinstance(refused, KeyFileError)
 
@@ -109,8 +119,81 @@ def test_a_budget_that_does_not_suffice_is_the_ledgers_to_refuse_and_the_key_is_
     sections, shown, refused = checked()
     assert "a charge of epsilon 1 is more than the 0.5 left" in sections["ledger"]["failed"]
     assert sections["key"]["ok"] == "it fits this audit log"
-    assert "metrics" not in shown
+    assert stands(shown)
     assert isinstance(refused, LedgerError)
+
+
+@pytest.fixture
+def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A folder in which a run over a file has finished."""
+    monkeypatch.chdir(tmp_path)
+    desk = Desk(tmp_path)
+    desk.put("in.jsonl", lines(EVENTS))
+    desk.run("in.jsonl")
+    return desk
+
+
+def test_after_a_file_run_the_same_may_be_repeated_and_the_guarantee_is_said(ended):
+    # given a run that has finished, then nothing is wrong: the same run may be repeated
+    sections, shown, refused = checked()
+    assert refused is None
+    assert sections["ledger"]["ok"] == (
+        'metric "level" version 1 ended at 2024-01-01T03:59:00Z with the end of a file: the same input may be '
+        "repeated, another needs a higher version"
+    )
+    assert shown["metrics"][0]["registered"] is True
+    assert "The ledger then holds epsilon = 1" in shown["guarantee"]
+    assert ended.call("--input", "in.jsonl", *OPTIONS).exception is None
+    # and what is asked about people is answered
+    said = CliRunner().invoke(app, ["check", "shoal.toml", "--people", "4"])
+    assert said.exit_code == 0
+    assert said.stdout.count("any 4 people in one hour each together: at most epsilon = 4\n") == 2
+
+
+def test_a_worker_does_not_go_on_with_a_version_that_ended_and_the_guarantee_is_said(ended):
+    Path("shoal.toml").write_text(KAFKA + CONFIG)
+    sections, shown, refused = checked()
+    assert "ended at 2024-01-01T03:59:00Z with the end of a file" in sections["ledger"]["failed"]
+    assert isinstance(refused, LedgerError)
+    assert stands(shown)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [("another key", "is registered with key"), ("retired", "version 1 is retired"), ("changed", "other parameters")],
+)
+def test_whatever_the_ledger_refuses_the_guarantee_is_said(ended, wrong, said):
+    # given a ledger that does not take the metric as it is
+    if wrong == "another key":
+        Path("shoal.key").unlink()
+        Path("shoal.key.used").unlink()
+        key_file.new(Path("shoal.key"))
+    elif wrong == "retired":
+        with Ledger.open("sqlite:///log.db") as ledger:
+            ledger.retire("shoal", "level", 1)
+    else:
+        Path("shoal.toml").write_text(CONFIG.replace("[0, 100]", "[0, 50]"))
+    # then it is refused, and what the configuration guarantees is said all the same
+    sections, shown, refused = checked()
+    assert said in sections["ledger"]["failed"]
+    assert isinstance(refused, LedgerError)
+    assert stands(shown)
+    told = CliRunner().invoke(app, ["check", "shoal.toml", "--people", "4"]).stdout.splitlines()
+    assert "    level version 1 (charge not checked)" in told
+    assert told.count("      any 4 people in one hour each together: at most epsilon = 4") == 2
+    assert "  not checked  what would be charged needs the key, and a ledger that takes these metrics" in told
+
+
+def test_a_file_run_may_leave_out_a_metric_that_is_active(ended):
+    # given an open stream of a metric that the file does not have any more
+    Path("shoal.toml").write_text(CONFIG.replace('"level"', '"other"'))
+    assert ended.call("--input", "in.jsonl", *OPTIONS, "--open").exception is None
+    Path("shoal.toml").write_text(CONFIG)
+    # then a run over a file goes on without it, and nobody is told to retire it
+    assert checked()[2] is None
+    # and a worker does not
+    Path("shoal.toml").write_text(KAFKA + CONFIG + "version = 2\n")
+    assert "shoal budget shoal.toml --retire other" in str(checked()[2])
 
 
 def test_people_read_what_to_do_below_what_is_wrong(here):

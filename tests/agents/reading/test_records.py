@@ -199,7 +199,7 @@ def test_a_release_is_one_line_for_people():
         json.dumps(release("basket", 1, 34.6123, 1.3, group="BE")).encode(), {("basket", 1): 86_400_000_000}
     )
     assert isinstance(found, Release)
-    assert str(found) == "2026-03-02  basket BE  34.6 ± 1.3 (33.3 to 35.9)"
+    assert str(found) == "2026-03-02  basket BE  34.6 ± 1.3 (33.3 to 36.0)"
     assert (found.since, found.released) == (datetime(2026, 3, 1, tzinfo=UTC), True)
 
 

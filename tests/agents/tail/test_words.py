@@ -43,17 +43,17 @@ def median(of: float) -> dict[str, Any]:
 
 SHARES: dict[str, Any] = {"cdf": [0.5, 1], "histogram": [0.5, 0.5]}
 CASES = [
-    (release("a", 1, 34.6123, 1.3, samples=1204), "34.6 ± 1.3 (33.3 to 35.9)  1,204 samples"),
+    (release("a", 1, 34.6123, 1.3, samples=1204), "34.6 ± 1.3 (33.3 to 36.0)  1,204 samples"),
     (release("a", 1, 1204, 0), "1,204 exactly  10 samples"),
     (release("a", 1, 5.0, 0.3, samples=1), "5.0 ± 0.3 (4.7 to 5.3)  1 sample"),
     (release("a", 1, None, samples=0), "no release  0 samples"),
     (
         release("a", 1, 812.3, 20, samples=None, count=1204.2, count_sd=30.5),
-        "810 ± 20 (790 to 830)  about 1,200 ± 60 samples",
+        "810 ± 20 (790 to 840)  about 1,200 ± 70 samples",
     ),
     (
         release("a", 1, None, samples=None, count=4.1, count_sd=30.5),
-        "no release: too few samples for the noise  about 0 ± 60 samples",
+        "no release: too few samples for the noise  about 0 ± 70 samples",
     ),
     (
         release("a", 1, [51.51, None], low=[51.41, None], high=[51.61, None], samples=[3, 0]),
@@ -61,7 +61,7 @@ CASES = [
     ),
     (
         release("a", 1, PAIR["value"], low=PAIR["low"], high=PAIR["high"]),
-        "mean  3.3 ± 0.3 (3.0 to 3.6);  variance  2 ± 2 (0 to 4)  10 samples",
+        "mean  3.3 ± 0.3 (2.9 to 3.6);  variance  2 ± 2 (0 to 4)  10 samples",
     ),
     (
         release("a", 1, SHARES | median(30), low=median(20), high=median(40)),
@@ -93,9 +93,20 @@ def test_every_kind_of_release_has_its_words(fields: dict[str, Any], text: str) 
 def test_what_a_configuration_knows_of_a_mean_is_said(basket: MetricSection) -> None:
     assert said(release("basket", 1, 90.0, 70, samples=0), basket) == "nothing known yet  0 samples"
     wide = said(release("basket", 1, 180.0, 9478, samples=9), basket)
-    assert wide == "0 ± 9,000 (-9,000 to 10,000)  says nothing: its noise is wider than the range  9 samples"
-    other = said(release("basket", 1, 90.0, 10, samples=0, version=2), basket)
-    assert other == "90 ± 10 (80 to 100)  0 samples  version 2"
+    assert wide == "0 ± 10,000 (-10,000 to 10,000)  says nothing: its noise is wider than the range  9 samples"
+    other = said(release("basket", 1, 90.0, 10, samples=9, version=2), basket)
+    assert other == "90 ± 10 (80 to 100)  9 samples  version 2"
+
+
+def test_a_release_says_by_itself_that_nothing_is_known_yet(basket: MetricSection) -> None:
+    # given the middle of a range, of no samples: with a configuration, without one, and with that of another version
+    empty = release("basket", 1, 25.0, 25, samples=0)
+    for section, more in ((basket, {}), (None, {}), (None, {"mechanism": "laplace"}), (basket, {"version": 2})):
+        assert said(empty | more, section).startswith("nothing known yet  0 samples")
+    # then of a sum, a noisy number of samples and a sample it is a number all the same
+    assert said(empty | {"mechanism": "blue"}, None) == "30 ± 30 (0 to 50)  0 samples"
+    assert said(release("basket", 1, 25.0, 25, samples=None, count=0, count_sd=1), None).startswith("30 ± 30")
+    assert said(release("basket", 1, 25.0, 25, samples=1), None) == "30 ± 30 (0 to 50)  1 sample"
 
 
 def test_columns_grow_and_what_has_no_group_has_none() -> None:

@@ -38,7 +38,7 @@ class View {
     if (c.v[i] == null) { return ["no release", samples(c.n[i], c.sd && c.sd[i]), when]; }
     if (empty(c, i, this.isMean)) { return ["nothing known yet", when]; }
     const h = half(c.low[i], c.high[i]);
-    return [`${short(c.v[i], h)} ${c.low[i] == null || this.isExact ? "" : margin(c.low[i], c.high[i])}`.trim(), c.low[i] != null && c.high[i] > c.low[i] ? `noise ${short(c.low[i], h)} to ${short(c.high[i], h)}` : null, this.isExact ? null : samples(c.n[i], c.sd && c.sd[i]), when];
+    return [`${short(c.v[i], h)} ${c.low[i] == null || this.isExact ? "" : margin(c.low[i], c.high[i])}`.trim(), c.low[i] != null && c.high[i] > c.low[i] ? `noise ${below(c.low[i], h)} to ${above(c.high[i], h)}` : null, this.isExact ? null : samples(c.n[i], c.sd && c.sd[i]), when];
   }
   build() {
     const parts = this.m.parts.length > 1, isMany = this.names.length > 1, view = this;
@@ -95,8 +95,8 @@ class View {
   fillTable() {
     if (!this.tableBox.open) { return; }
     const c = this.columns(this.group), at = [...c.at.keys()].slice(-15).reverse(), noisy = c.sd != null;
-    const number = (x, h) => el("td", { class: "n" }, short(x, h));
-    this.table.replaceChildren(table(["at", "value", "noise from", "to", noisy ? "samples, about" : "samples"], at.map((i) => { const h = half(c.low[i], c.high[i]); return el("tr", {}, el("td", {}, moment(c.at[i])), ...(empty(c, i, this.isMean) ? [el("td", { class: "n", colspan: 3 }, "nothing known yet")] : [number(c.v[i], h), number(c.low[i], h), number(c.high[i], h)]), number(c.n[i], noisy ? 2 * c.sd[i] : 0)); })));
+    const number = (x, h, text = short) => el("td", { class: "n" }, text(x, h));
+    this.table.replaceChildren(table(["at", "value", "noise from", "to", noisy ? "samples, about" : "samples"], at.map((i) => { const h = half(c.low[i], c.high[i]); return el("tr", {}, el("td", {}, moment(c.at[i])), ...(empty(c, i, this.isMean) ? [el("td", { class: "n", colspan: 3 }, "nothing known yet")] : [number(c.v[i], h), number(c.low[i], h, below), number(c.high[i], h, above)]), number(c.n[i], noisy ? 2 * c.sd[i] : 0)); })));
   }
   fillEvents() {
     const list = this.m.activations;

@@ -9,21 +9,26 @@ const many = (n, one, more) => n.toLocaleString("en") + " " + (n === 1 ? one : m
 const decimals = (step) => Math.max(0, Math.min(9, Math.ceil(-Math.log10(step) - 1e-9)));
 
 /* A number rounded to half of a margin's leading digit; without a margin it is exact, and whole if it is large. */
-function short(x, margin) {
+function short(x, margin, round = Math.round) {
   if (x == null) { return "–"; }
   const step = margin > 0 ? 10 ** Math.floor(Math.log10(margin / 2) + 1e-9) : Number.isInteger(x) || Math.abs(x) >= 1000 ? 1 : 10 ** (Math.floor(Math.log10(Math.abs(x))) - 3);
-  if (Math.abs(x) >= 1e7 && step >= 1e4) { return minus((Math.round(x / step) * step / 1e6).toFixed(Math.max(0, 6 - Math.round(Math.log10(step))))) + " M"; }
+  if (Math.abs(x) >= 1e7 && step >= 1e4) { return minus((round(x / step) * step / 1e6).toFixed(Math.max(0, 6 - Math.round(Math.log10(step))))) + " M"; }
   const n = decimals(step);
-  return minus((Math.round(x / step) * step || 0).toLocaleString("en", { maximumFractionDigits: n, minimumFractionDigits: n }));
+  return minus((round(x / step) * step || 0).toLocaleString("en", { maximumFractionDigits: n, minimumFractionDigits: n }));
 }
 
+/* What says how far noise reaches is rounded outward: fewer digits never make it smaller than it is, but for what floats lose. */
+const below = (x, margin) => short(x, margin, (n) => Math.floor(n + 1e-6));
+const above = (x, margin) => short(x, margin, (n) => Math.ceil(n - 1e-6));
+const reaches = (margin) => "± " + above(margin, margin);
+
 /* "± 1.5", or that it is exact. */
-const margin = (low, high) => (low == null || high == null ? "" : high > low ? "± " + short(half(low, high), half(low, high)) : "exact");
+const margin = (low, high) => (low == null || high == null ? "" : high > low ? reaches(half(low, high)) : "exact");
 
 /* What a number of samples is called; where presence is protected, it has noise of its own. */
 function samples(n, sd) {
   if (n == null) { return ""; }
-  if (sd != null) { return `about ${short(n, 2 * sd)} ± ${short(2 * sd, 2 * sd)} samples`; }
+  if (sd != null) { return `about ${short(n, 2 * sd)} ${reaches(2 * sd)} samples`; }
   return many(Math.round(n * 100) / 100, "sample");
 }
 

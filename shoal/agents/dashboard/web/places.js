@@ -62,7 +62,7 @@ class Places {
     this.slot.replaceChildren("slot that ends ", el("b", {}, moment(t)));
     this.slider.setAttribute("aria-valuetext", moment(t));
     const least = this.view.said?.min_users;
-    this.facts.replaceChildren(...[["released", many(released, "cell")], ["hatched: not released", many(not, "cell")], [`outlined: ${this.P.absent}`, many(this.cells.size - this.shown.length, "cell")], ["noise in the middle", released ? "± " + short(m, m) : "–"], least > 1 ? ["left out below", many(least, "user")] : null].filter(Boolean).flatMap(([a, b]) => [el("dt", {}, a), el("dd", {}, b)]));
+    this.facts.replaceChildren(...[["released", many(released, "cell")], ["hatched: not released", many(not, "cell")], [`outlined: ${this.P.absent}`, many(this.cells.size - this.shown.length, "cell")], ["noise in the middle", released ? reaches(m) : "–"], least > 1 ? ["left out below", many(least, "user")] : null].filter(Boolean).flatMap(([a, b]) => [el("dt", {}, a), el("dd", {}, b)]));
     this.stage.setAttribute("aria-label", `${this.view.name} by place, slot that ends ${moment(t)}: ${many(released, "cell")} released, ${not} not`);
     this.stage.setAttribute("aria-valuemax", Math.max(1, this.shown.length));
     this.read(null);
