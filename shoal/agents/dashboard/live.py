@@ -81,9 +81,12 @@ class Hub:
 
     # -- who listens
 
-    def listen(self) -> asyncio.Queue[bytes]:
+    def listen(self, seen: str | None = None) -> asyncio.Queue[bytes]:
+        """What is told from now on, to somebody who has seen this version; what came after it is told at once."""
         queue: asyncio.Queue[bytes] = asyncio.Queue()
         self._listeners.add(queue)
+        if seen is not None and seen != str(self._version):
+            queue.put_nowait(WHOLE)
         return queue
 
     def leave(self, queue: asyncio.Queue[bytes]) -> None:
@@ -105,8 +108,8 @@ class Hub:
 
     # -- everything
 
-    async def whole(self) -> bytes:
-        """All that the page is told at once, as compressed JSON."""
+    async def whole(self) -> tuple[int, bytes]:
+        """All that the page is told at once: its version, and compressed JSON."""
         if self._whole is None or self._whole[0] != self._version:
             version = self._version
             reading = self.status["kafka"]["reading"] and not self.status["kafka"]["why"]
@@ -115,4 +118,4 @@ class Hub:
                 snapshot(self.book, self.config, budget=self.budget, status=self.status, note=note)
             )  # fmt: skip
             self._whole = version, await asyncio.to_thread(gzip.compress, data, LEVEL)
-        return self._whole[1]
+        return self._whole

@@ -147,11 +147,12 @@ class Pages:
         return answer
 
     async def snapshot(self, _request: web.Request) -> web.Response:
-        headers = {"Content-Encoding": "gzip", "Cache-Control": "no-store"}
-        return web.Response(body=await self._hub.whole(), content_type="application/json", headers=headers)
+        version, body = await self._hub.whole()
+        headers = {"Content-Encoding": "gzip", "Cache-Control": "no-store", "Shoal-Version": str(version)}
+        return web.Response(body=body, content_type="application/json", headers=headers)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        queue = self._hub.listen()
+        queue = self._hub.listen(request.query.get("seen"))
         answer = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", **HEADERS}
         )

@@ -48,18 +48,23 @@ function take(rows) {
   if (waiting == null) { waiting = setTimeout(() => { waiting = null; drawState(S); views.forEach((v) => { if (v.dirty && v.visible) { plan(v); } }); }, 100); }
 }
 
-let asking = null;
-function again() { asking ??= setTimeout(() => { ask().finally(() => { asking = null; }); }, 300); }
+/* What comes while an answer is on its way may not be in it: then it is asked for once more. */
+let asking = null, isStale = false, version = "";
+function again() {
+  isStale = true;
+  asking ??= setTimeout(() => { isStale = false; ask().finally(() => { asking = null; if (isStale) { again(); } }); }, 300);
+}
 async function ask() {
   const r = await fetch("snapshot", { cache: "no-store" });
   if (r.status === 401) { needToken(); return false; }
   if (!r.ok) { throw new Error(`the server says ${r.status}`); }
+  version = r.headers.get("Shoal-Version");
   show(await r.json());
   return true;
 }
 
 function listen() {
-  source = new EventSource("events");
+  source = new EventSource(`events?seen=${version}`); // what came since is told at once
   let wasLost = false;
   source.addEventListener("open", () => { if (wasLost) { wasLost = false; again(); } });
   source.addEventListener("status", (e) => { S.status = JSON.parse(e.data); drawStatus(); });
