@@ -11,7 +11,7 @@ from shoal.models.exact import exact_number
 from shoal.models.times import time_of_text, valid
 
 DAY = 86_400_000_000  # microseconds
-ALL_TIMES = 3_660_000 * DAY  # more than the years 1 to 9999 have
+LONGEST = 106_751_991 * DAY  # as many whole days as 64 bits of microseconds hold
 
 
 def _duration(value: Any) -> int:
@@ -57,8 +57,8 @@ def span(value: int) -> int:
     """Check a duration by which times may be apart.
 
     Raises:
-        ValueError: it is longer than any two times are apart.
+        ValueError: its microseconds have more than 64 bits.
     """
-    if value > ALL_TIMES:
-        raise ValueError("must be at most 3660000d, for no two times are further apart")
+    if value > LONGEST:
+        raise ValueError("must be at most 106751991d")
     return value
