@@ -1,7 +1,7 @@
 //! JSON numbers, in the forms for which these parsers certainly return what the twin's do.
 
-/// A longer number is left to the twin: of an exponent Rust reads the first digits only, which is the same number as long
-/// as the digits before it are too few to make up for the rest.
+/// A longer number is left to the twin. Rust's parser ignores the last digits of a very large exponent. That changes the
+/// result only if so many digits stand before the exponent that they cancel it, as zeros after the point do.
 const LONGEST: usize = 1000;
 
 /// The double nearest to a JSON number; `None` if it is not finite, or longer than `LONGEST`.

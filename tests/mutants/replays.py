@@ -41,7 +41,7 @@ MUTANTS = (
         old="reached = self._watermarks() | noted",
         new="reached = self._watermarks()",
         breach="an audit from the events accuses a worker, where a version of a metric was retired",
-        tests=(REPLAY + "test_replay.py::test_a_metric_takes_the_clock_over_from_one_that_is_retired",),
+        tests=(REPLAY + "test_bound_again.py::test_a_metric_takes_the_clock_over_from_one_that_is_retired",),
     ),
     Mutant(
         name="a clock as it was at the last restart",
@@ -50,7 +50,7 @@ MUTANTS = (
         old="latest if is_new else noted.get(metric.label)",
         new="latest",
         breach="an audit from the events folds late events into other ticks than the worker did",
-        tests=(REPLAY + "test_replay.py::test_a_metric_takes_the_clock_over_from_one_that_is_retired",),
+        tests=(REPLAY + "test_bound_again.py::test_a_metric_takes_the_clock_over_from_one_that_is_retired",),
     ),
     Mutant(
         name="slots forgotten in new groups alone",

@@ -12,7 +12,7 @@ import orjson
 from shoal import __version__
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Registration, differing, version_name
-from shoal.agents.audit.session import load_config, registration_of, terms_of
+from shoal.agents.audit.session import registration_of, terms_of
 from shoal.agents.guarantee import Statement, amount, guarantee, per, together
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
 from shoal.mechanisms.spec import VALUES
@@ -128,14 +128,12 @@ def _fields(metric: MetricFacts) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def read_facts(path: Path) -> Facts:
+def read_facts(config: Config) -> Facts:
     """The facts of a deployment by its configuration, and by its ledger if there is one; nothing is written.
 
     Raises:
-        ConfigError: the configuration says something impossible.
         LedgerError: the ledger does not answer, or holds other parameters under the same version.
     """
-    config = load_config(path)
     url = config.audit.url
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
         return facts_of(config, None)

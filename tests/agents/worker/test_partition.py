@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import pytest
 from hypothesis import given
@@ -39,9 +39,9 @@ class Written(Writer):
         self.came.set()
 
 
-def hosted(settings: KafkaSettings) -> tuple[Partition, Written]:
+def hosted(settings: KafkaSettings, machine: type[ToyBound] = ToyBound) -> tuple[Partition, Written]:
     writer = Written(settings)
-    partition = Partition(settings, PLACE, ToyBound(PLACE, settings.contributions, 1), writer)
+    partition = Partition(settings, PLACE, machine(PLACE, settings.contributions, 1), writer)
     partition.inbox.share = 1 << 30
     partition.begin(0, durable=False)
     partition.machine.start(0)
@@ -126,12 +126,7 @@ def test_a_panic_ends_the_worker_before_what_is_half_counted_is_written(monkeypa
 
     async def story() -> None:
         # given a partition that would write at once
-        writer = Written(replace(SETTINGS, linger=0.0, patience=0.0))
-        machine = Panicking(PLACE, SETTINGS.contributions, 1)
-        partition = Partition(SETTINGS, PLACE, machine, writer)
-        partition.inbox.share = 1 << 30
-        partition.begin(0, durable=False)
-        machine.start(0)
+        partition, writer = hosted(replace(SETTINGS, linger=0.0, patience=0.0), Panicking)
         # when its machine panics
         partition.run()
         partition.accept(batch(0, 10))
@@ -152,12 +147,7 @@ class Clocks(ToyBound):
 def test_what_nobody_waits_for_is_written_when_the_patience_ends_or_something_else_is() -> None:
     async def story() -> None:
         # given a partition that may gather for an hour what nobody waits for
-        writer = Written(SETTINGS)
-        machine = Clocks(PLACE, SETTINGS.contributions, 1)
-        partition = Partition(SETTINGS, PLACE, machine, writer)
-        partition.inbox.share = 1 << 30
-        partition.begin(0, durable=False)
-        machine.start(0)
+        partition, writer = hosted(SETTINGS, Clocks)
         partition.run()
         # when such comes, it is processed and not written
         partition.accept(batch(0, 10))
@@ -167,7 +157,7 @@ def test_what_nobody_waits_for_is_written_when_the_patience_ends_or_something_el
             await asyncio.sleep(0)
         assert not writer.covered
         # and when something comes that somebody waits for, all of it is
-        machine.is_awaited = True
+        cast(Clocks, partition.machine).is_awaited = True
         partition.accept(batch(10, 20))
         await asyncio.wait_for(_until(writer, 20), 60)
         assert writer.covered == [20]

@@ -1,8 +1,4 @@
-"""Recomputes the bound stage of one source partition: from events to the messages that it must have sent.
-
-A metric that came later begins where the stage's mark says that it began, with the time that its clock had reached by
-then: metrics that share the clock may have moved it, and may be retired by now.
-"""
+"""Recomputes the bound stage of one source partition: from events to the messages that it must have sent."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -24,7 +20,11 @@ Plan = Callable[[Config], TopicPlan]
 
 
 class BoundAgain:
-    """Recomputes messages."""
+    """The bound stage of one source partition, as far as its metrics are still configured.
+
+    A metric that was added later begins at the offset that the stage's mark names, with the time that its clock had
+    reached by then: metrics that share the clock may have moved it, and may be retired by now.
+    """
 
     def __init__(
         self, config: Config, topic: str, plan: Plan, partition: int, mark: Mapping[str, Any], kernel: Any = None
@@ -53,7 +53,6 @@ class BoundAgain:
         yield from self._process(records)
 
     def _begin(self) -> None:
-        """Start the next metrics."""
         start, plan = self._later.pop()
         bound = BoundPartition(plan, self._partition, log_id=self._log, durable=False, kernel=self._kernel)
         noted = {

@@ -45,9 +45,10 @@ def label(
     Example: shoal label shoal.toml --html label.html
     """
     refuse_packed(html=html, registry=registry)
-    kept = {**deployment_files(config, load_config(config)), "--verify": verify}
+    loaded = load_config(config)
+    kept = {**deployment_files(config, loaded), "--verify": verify}
     refuse_same({"--html": html, "--registry": registry}, kept)
-    facts = read_facts(config)
+    facts = read_facts(loaded)
     if verify is not None:
         _verify(verify, facts)
     with ExitStack() as files, writing(html, registry):
