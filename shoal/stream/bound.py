@@ -22,7 +22,7 @@ from shoal.stream.contributions import Outgoing, Outlets, Waiting
 from shoal.stream.deltas.restoring import Restoring
 from shoal.stream.deltas.rolling import Rolling
 from shoal.stream.deltas.writing import LogEnd
-from shoal.stream.event_time import BEAT_AHEAD, EventClock
+from shoal.stream.event_time import BEAT_AHEAD, EventClock, restore_clocks
 from shoal.stream.kernel.batches import Batches
 from shoal.stream.kernel.known import unknown
 from shoal.stream.kernel.reader import Kernel, kernel_of
@@ -95,6 +95,8 @@ class BoundPartition:
         self._reached: dict[str, int] = {}  # of a metric that was added: its clock's latest time at its start, if any
         self._retired: list[str] = []  # labels of metrics that had a state here; the log no longer has their accounts
         self._event_clocks = [EventClock(clock) for clock in plan.clocks]
+        self._kept: dict[str, int] = {}  # latest times of clocks that have no metric now
+        self.beats_ahead = min(BEAT_AHEAD, max((clock.max_ahead for clock in plan.clocks if clock.beats), default=0))
         self._checks, self._durable = checks_partition, durable  # durable: a changelog is written
         self._outgoing, accounts = self._parts(None)
         self.kernel: Kernel | None = None
@@ -161,9 +163,7 @@ class BoundPartition:
         self._starts = {one.label: start_of(where, one.label, one.section.start, mark) for one in metrics}
         self._retired = sorted({*mark.get("retired", ()), *mark["starts"]} - self._starts.keys())
         self._find_begun()
-        for event_clock in self._event_clocks:
-            latest = mark.get("beat") if event_clock.clock.beats else None
-            event_clock.latest = mark["watermarks"].get(event_clock.clock.label, latest)
+        self._kept = restore_clocks(self._event_clocks, mark)
         self._reached = self._reached_at_starts(mark)
         self._check_accounts(mark)
 
@@ -318,10 +318,9 @@ class BoundPartition:
 
     def _beat(self, time: int, record: Record) -> None:
         """Take a beat. All clocks that go by beats accept the same ones, so that all metrics' ticks have one order."""
-        ahead = min(BEAT_AHEAD, max((clock.max_ahead for clock in self.plan.clocks if clock.beats), default=0))
         for event_clock in self._event_clocks:
             try:
-                most = ahead if event_clock.clock.beats else event_clock.clock.max_ahead
+                most = self.beats_ahead if event_clock.clock.beats else event_clock.clock.max_ahead
                 event_clock.beat(time, record.timestamp, most)
             except Refused as refused:
                 of_clock = (one for one in self._intakes if one.metric.clock == event_clock.clock.index)
@@ -388,7 +387,7 @@ class BoundPartition:
             "numbers": self._outgoing.numbers,
             "starts": self._starts,
             "accounts": {intake.metric.label: intake.accounts.sizes for intake in self._all_intakes},
-            "watermarks": {event_clock.clock.label: event_clock.latest for event_clock in self._event_clocks},
+            "watermarks": self._kept | {one.clock.label: one.latest for one in self._event_clocks},
             **({"beat": max(beats)} if beats else {}),
             **({"reached": self._reached} if self._reached else {}),
             **({"retired": self._retired} if self._retired else {}),

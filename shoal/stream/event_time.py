@@ -9,11 +9,12 @@ of all others. It goes by the largest beat before the record, so that a record's
 of its place and of beats.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shoal.models.events import Refused, read_time
 from shoal.models.times import valid
-from shoal.stream.topic import Clock
+from shoal.stream.topic import BEATS, Clock
 
 TEXTS_KEPT = 100_000
 # Microseconds by which a beat may be ahead of its own record's stamp, at most: as much as brokers take releases that
@@ -102,6 +103,20 @@ class EventClock:
             return
         latest = time + self._lateness
         self.latest = latest if self.latest is None else max(latest, self.latest)
+
+
+def restore_clocks(clocks: Iterable[EventClock], mark: Mapping[str, Any]) -> dict[str, int]:
+    """Set clocks to where a mark says that they were; return the latest times of those that have no metric now.
+
+    What such a clock has promised still holds in release, so it must not begin anew when it has a metric again. One
+    that goes by beats goes by those that came meanwhile.
+    """
+    watermarks: dict[str, int | None] = mark["watermarks"]
+    known = {one.clock.label: one for one in clocks}
+    for label, event_clock in known.items():
+        event_clock.latest = watermarks.get(label, mark.get("beat") if event_clock.clock.beats else None)
+    gone = (label for label in watermarks.keys() - known.keys() if not label.endswith(BEATS))
+    return {label: latest for label in sorted(gone) if (latest := watermarks[label]) is not None}
 
 
 def _stamped(stamp: int) -> int:

@@ -12,8 +12,8 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.main import app
 from shoal.models.errors import InputError
 from tests.support.desk import CONFIG, EVENTS, Desk, lines
+from tests.support.releases import CELLS, release
 from tests.support.releases import lines as release_lines
-from tests.support.releases import release
 
 PICTURE = "plan shoal.toml --plot"
 PAGE = "label shoal.toml --html"
@@ -29,6 +29,7 @@ WRITERS = {  # what is typed, and what is read besides the deployment
     "dashboard shoal.toml --input releases.jsonl --out": "releases.jsonl",
     "dead-letters shoal.toml --reason late --out": None,
 }
+MEAN = CONFIG.replace('"slot-mean"', '"mean"').replace('slot = "1h"', 'every = "1h"\nusers = 20')
 DEPLOYMENT = ("shoal.toml", "shoal.key", "shoal.key.used", "log.db", "log.db-wal", "log.db-shm", "log.db-journal")
 
 
@@ -127,17 +128,51 @@ def test_a_name_that_promises_compression_is_refused(shop: Desk, typed: str) -> 
     assert not Path("out.gz").exists()
 
 
-@pytest.mark.parametrize("name", ["shoal.key", "plan.jpg", "plan.xyz", "plan", "-"])
-def test_a_picture_has_the_name_of_one(shop: Desk, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("shoal.key", "a PNG; name it so, as in shoal.png"),
+        ("plan.jpg", "a PNG; name it so, as in plan.png"),
+        ("plan", "a PNG; name it so, as in plan.png"),
+        ("-", "a file; standard output is for the plan"),
+    ],
+)
+def test_a_picture_has_the_name_of_one(shop: Desk, name: str, said: str) -> None:
     result = shoal(PICTURE, name)
     assert result.exit_code == 2
-    assert "--plot: the picture is a PNG; name it so, as in " in result.stderr
+    assert f"--plot: the picture is {said}" in result.stderr
+
+
+def test_a_picture_goes_to_a_device_or_pipe_of_any_name(shop: Desk) -> None:
+    shop.say(MEAN)
+    result = shoal(PICTURE, os.devnull)
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.slow
+def test_a_map_is_no_key_behind_a_link_and_replaces_old_ones_when_it_is_whole(shop: Desk) -> None:
+    # given releases by place, a link to a key where one map goes, and an old one where the other goes
+    Path("places.jsonl").write_bytes(release_lines([release("speed", 1, 30.0, group=CELLS[0])]))
+    key_file.new(Path("other.key"))
+    secret = Path("other.key").read_bytes()
+    Path("map.html").symlink_to("other.key")
+    Path("map.png").write_text("old")
+    os.link("map.png", "second")
+    # when maps are drawn, then the key is kept, and nothing is left of what was begun
+    assert "map.html: holds a secret key" in refusal(shoal("map places.jsonl"))
+    assert (Path("other.key").read_bytes(), Path("map.png").read_text()) == (secret, "old")
+    assert not list(shop.folder.glob(".*.part"))
+    # and without the link both are new files
+    Path("map.html").unlink()
+    assert shoal("map places.jsonl").exit_code == 0
+    assert Path("map.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("second").read_text() == "old"
 
 
 @pytest.mark.slow
 def test_a_picture_replaces_a_file_when_it_is_whole(shop: Desk) -> None:
     # given an old picture that has a second name
-    shop.say(CONFIG.replace('"slot-mean"', '"mean"').replace('slot = "1h"', 'every = "1h"\nusers = 20'))
+    shop.say(MEAN)
     Path("plan.PNG").write_text("old")
     os.link("plan.PNG", "second")
     # when it is drawn anew

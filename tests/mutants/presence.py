@@ -73,7 +73,7 @@ CLOCKS = (
     mutant(
         "each metric takes beats of its own",
         "stream/bound.py",
-        "most = ahead if event_clock.clock.beats else event_clock.clock.max_ahead",
+        "most = self.beats_ahead if event_clock.clock.beats else event_clock.clock.max_ahead",
         "most = event_clock.clock.max_ahead",
         "the order in which metrics close ticks depends on how many beats are read at once",
         BEATS + "test_a_beat_that_is_too_far_ahead_or_no_time_is_a_dead_letter",
@@ -337,8 +337,8 @@ SHOWN = (
     mutant(
         "beats are ahead by more than brokers take releases",
         "stream/bound.py",
-        "ahead = min(BEAT_AHEAD, max(",
-        "ahead = max(0, max(",
+        "self.beats_ahead = min(BEAT_AHEAD, max(",
+        "self.beats_ahead = max(0, max(",
         "their releases cannot bear their time, and bear that of writing",
         BEATS + "test_a_beat_is_no_further_ahead_than_brokers_take_releases_of_its_time",
     ),

@@ -341,6 +341,39 @@ def test_a_retired_metric_never_returns_to_a_partition_that_went_on_without_it()
             restored(machine, left)
 
 
+def test_a_clock_keeps_its_promise_while_no_metric_has_it():
+    # given two clocks, of which one has no metric for a while, and then that of a newer version
+    late, prompt = {"name": "late", "every": "1s", "lateness": "5s"}, {"name": "prompt", "every": "1s"}
+    steps: tuple[tuple[list[dict[str, object]], list[str], int], ...] = (
+        [late, prompt], [], 100),
+        ([prompt], ["late/1"], 120),
+        ([late | {"version": 2}, prompt], ["late/1"], 96),
+    )
+    changelog: dict[bytes, bytes] = {}
+    promises: list[dict[str, int | None]] = []
+    for metrics, retired, time in steps:
+        plan = plan_topic(
+            config(*metrics), "events", SECRET, source_partitions=1, contributions_partitions=1,
+            retired=frozenset(retired),
+        )  # fmt: skip
+        machine = BoundPartition(plan, 0, log_id="log")
+        machine.restore(changelog)
+        if machine.next_offset is None:
+            machine.start(0)
+        feed(machine, event("a", 1, time))
+        machine.idle(wall=1)
+        found = taken(machine)
+        apply(changelog, found.changelog)
+        promises.append(found.messages[-1][1].watermarks or {})
+    # then it goes on from where it was, for ticks before that may be closed
+    late_label, prompt_label = promises[0]
+    assert promises == [
+        {late_label: 95_000_000, prompt_label: 100_000_000},
+        {prompt_label: 120_000_000},
+        {late_label: 95_000_000, prompt_label: 120_000_000},
+    ]
+
+
 def test_accounts_that_the_mark_does_not_know_are_refused():
     # given a state of which nobody noted that a metric was retired, and which has some of its accounts
     machine, changelog = committed(config({"group": "g"}, {"every": "1s"}))

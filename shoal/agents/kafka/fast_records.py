@@ -102,6 +102,8 @@ class _Undated(NamedTuple):
     value: bytes | None
     headers: Sequence[tuple[str, bytes]] = ()
     timestamp: int = -1
+    timestamp_type: int | None = None
+    checksum: int | None = None
 
 
 class _LegacyBatch:

@@ -1,27 +1,18 @@
-"""Draws both maps of a metric into a folder."""
+"""Draws both maps of a metric."""
 
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from shoal.agents.dashboard.file import page_by_place
 from shoal.agents.map.picture import draw
 from shoal.agents.map.releases import Places
-from shoal.models.errors import InputError
+
+PICTURE, PAGE = "map.png", "map.html"
 
 
-def draw_map(places: Places, folder: Path, label: str, note: str = "") -> dict[str, Any]:
-    """Write map.png and map.html; where they are, and what is on them.
-
-    Raises:
-        InputError: the folder cannot be written.
-    """
-    picture, text = folder / "map.png", folder / "map.html"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        draw(places, picture, label, note)
-        text.write_text(page_by_place(places.lines, label, note), "utf-8")
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another place with --out") from None
+def draw_map(places: Places, picture: BinaryIO, page: BinaryIO, label: str, note: str = "") -> dict[str, Any]:
+    """Write the picture as PNG and the page as HTML; what is on them."""
+    draw(places, picture, label, note)
+    page.write(page_by_place(places.lines, label, note).encode())
     released = sum(1 for _ in places.released())
     cells = sum(map(len, places.slots.values()))
     return {
@@ -30,6 +21,4 @@ def draw_map(places: Places, folder: Path, label: str, note: str = "") -> dict[s
         "cells": len(places.cells),
         "released": released,
         "not_released": cells - released,
-        "picture": str(picture),
-        "page": str(text),
     }

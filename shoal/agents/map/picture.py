@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -46,7 +45,7 @@ def _kinds(places: Places, label: str) -> tuple[_Kind, _Kind]:
     )
 
 
-def draw(places: Places, path: Path, label: str, note: str = "") -> None:
+def draw(places: Places, file: BinaryIO, label: str, note: str = "") -> None:
     """Write the picture as PNG; `label` names the value, `note` is a last line."""
     cells = places.cells
     plane = on_plane(cells)
@@ -64,7 +63,7 @@ def draw(places: Places, path: Path, label: str, note: str = "") -> None:
             _bar(figure, shown, kind, ((left + PANEL + 0.12) / WIDTH, BELOW / height, tall / height))
         _length(figure.axes[0], plane)
         figure.text(LEFT / WIDTH, 0.2 / height, note, color=QUIET, size=8, **PLAIN)
-        figure.savefig(path, format="png", facecolor="white")
+        figure.savefig(file, format="png", facecolor="white")
 
 
 def _words(figure: Figure, places: Places, slot: dict[str, MapCell], label: str, height: float) -> None:

@@ -10,6 +10,7 @@ from shoal.agents.reading.fields import Part
 
 MIDNIGHT = "T00:00:00Z"
 MOST_DECIMALS = 9
+SMALLEST = 10.0**-MOST_DECIMALS
 _EXACT = Context(prec=800)  # more digits than any float has
 
 
@@ -56,7 +57,7 @@ def interval(part: Part) -> str:
 def reach(margin: float | Decimal) -> str:
     """How far noise reaches, with as few digits as `short` has, rounded up.
 
-    >>> reach(25), reach(1.3), reach(2.07), reach(0.0000000001)
+    >>> reach(25), reach(1.3), reach(2.07), reach(5e-324)
     ('30', '1.3', '3', '0.000000001')
     """
     return short(margin, margin, ROUND_CEILING)
@@ -70,7 +71,8 @@ def short(number: float | Decimal, margin: float | Decimal, rounding: str = ROUN
     """
     if margin <= 0:
         return f"{number:,.0f}" if number == int(number) else f"{number:,.12g}"
-    power = max(-MOST_DECIMALS, math.floor(math.log10(margin / 2) + 1e-9))
+    # A margin of less than the last decimal has no half of its own: that of the smallest float is 0.
+    power = -MOST_DECIMALS if margin < SMALLEST else max(-MOST_DECIMALS, math.floor(math.log10(margin / 2) + 1e-9))
     # As it is written in decimal: the float of 1.3 is a little more, and would be rounded up to 1.4.
     rounded = Decimal(str(number)).quantize(Decimal(1).scaleb(power), rounding, _EXACT)
     return f"{rounded if rounded else abs(rounded):,.{max(0, -power)}f}"  # and no negative zero

@@ -2,6 +2,7 @@
 
 import re
 import struct
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -169,8 +170,10 @@ def data_of(text: str) -> dict[str, Any]:
     ids=["one cell", "no number", "no interval", "a cell at the pole"],
 )
 def test_small_maps_are_maps(releases: list[dict[str, Any]], tmp_path: Path) -> None:
-    draw_map(read(*releases), tmp_path, "dollars, $_$ and $", "$^$")
-    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    picture, page = BytesIO(), BytesIO()
+    draw_map(read(*releases), picture, page, "dollars, $_$ and $", "$^$")
+    assert picture.getvalue().startswith(b"\x89PNG")
+    assert page.getvalue().startswith(b"<!doctype html>")
 
 
 # ---------------------------------------------------------------- the command

@@ -92,7 +92,7 @@ def test_records_that_have_no_time_are_counted_alike_by_both_lanes() -> None:
     # given messages of format 0, which has no timestamps, plain and compressed
     raws = [older(0, kind, number, [event("bob", 0.5, 130)]) for number, kind in enumerate((0, 1, 2))]
     twin, kernel = (reading(b"".join(raws), 0, whole=is_whole)[0] for is_whole in (False, True))
-    assert [record.timestamp for record in twin] == [-1, -1, -1]
+    assert [(record.timestamp, record.timestamp_type, record.checksum) for record in twin] == [(-1, None, None)] * 3
     # then both lanes take them as records without a time of their own
     lanes = Lanes.of(CONFIGS["naive"])
     lanes.process(list(twin), kernel)

@@ -12,7 +12,7 @@ from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
 from shoal.stream.machine import Record
 from shoal.stream.state_mark import MARK
-from shoal.stream.topic import BEATS, TopicPlan
+from shoal.stream.topic import BEATS, Clock, TopicPlan, clocks_of
 
 EVENTS = 50_000  # between two takes of what is sent: bounds the memory
 
@@ -36,6 +36,7 @@ class BoundAgain:
             if start is not None:
                 starts.setdefault(start, []).append(metric)
         self.first = min(starts, default=mark["offset"])
+        self._begun = clocks_of(tuple(metric for metrics in starts.values() for metric in metrics))
         self._later = [  # the next to begin is last
             (start, plan(config.model_copy(update={"metric": tuple(metrics)})))
             for start, metrics in sorted(starts.items(), reverse=True)
@@ -69,6 +70,9 @@ class BoundAgain:
         }  # fmt: skip
         bound.restore({MARK: orjson.dumps(mark)})
         self._running.append(bound)
+        ahead = max(one.beats_ahead for one in self._running)
+        for one in self._running:  # each has a part of the topic's metrics, and all accept the same beats
+            one.beats_ahead = ahead
 
     def _process(self, records: Sequence[Record]) -> Iterator[tuple[int, Message]]:
         for first in range(0, len(records), EVENTS):
@@ -81,10 +85,13 @@ class BoundAgain:
     def _watermarks(self) -> dict[str, int | None]:
         return {clock.label: bound.watermark(clock.index) for bound in self._running for clock in bound.plan.clocks}
 
-    def clocks(self) -> dict[str, int | None]:
-        """What each clock promises after the last event."""
+    def clocks(self) -> list[tuple[Clock, int | None]]:
+        """Each clock of metrics that have begun, with their cadences, and what it promises after the last event.
+
+        Of a metric that the partition's next transaction will name, or that waits for its `start`, nothing is due yet.
+        """
         while self._later:
             self._begin()
         reached = self._watermarks()
-        lateness = {clock.label: clock.lateness for bound in self._running for clock in bound.plan.clocks}
-        return {label: None if latest is None else latest - lateness[label] for label, latest in reached.items()}
+        latest = [(clock, reached[clock.label]) for clock in self._begun]
+        return [(clock, None if time is None else time - clock.lateness) for clock, time in latest]

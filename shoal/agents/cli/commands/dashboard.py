@@ -163,11 +163,16 @@ def map_(
     Example: shoal map releases.jsonl --out map --label "speed, km/h"
     """
     require("shoal map", "geo", "plots")
-    refuse_same({"map.png": out / "map.png", "map.html": out / "map.html"}, {"the input": releases})
-    from shoal.agents.map.drawing import draw_map  # draws: half a second that no other command should wait for
+    from shoal.agents.map.drawing import PAGE, PICTURE, draw_map  # half a second that no other command should wait for
     from shoal.agents.map.releases import read_places
+
+    picture, page = str(out / PICTURE), str(out / PAGE)
+    refuse_same({PICTURE: picture, PAGE: page}, {"the input": releases})
 
     with progress(f"reading {releases}", size_of(releases)) as advance:
         places = read_places(release_lines(releases, advance), releases, metric)
-    fields = draw_map(places, out, label or places.metric)
-    result(fields, as_json=as_json, text=lambda: f"picture   {fields['picture']}\npage      {fields['page']}")
+    with writing(picture, page), ExitStack() as files:
+        out.mkdir(parents=True, exist_ok=True)
+        drawn = draw_map(places, open_output(files, picture), open_output(files, page), label or places.metric)
+    fields = drawn | {"picture": picture, "page": page}
+    result(fields, as_json=as_json, text=lambda: f"picture   {picture}\npage      {page}")

@@ -211,8 +211,12 @@ def _with_users(stated: Stated, section: MetricSection) -> Stated:
 
 
 def _check_name(plot: Path) -> None:
-    """Refuse a name by which programs would take the picture for something else."""
-    if plot.suffix.lower() != ".png":
+    """Refuse the name of a file by which programs would take the picture for something else."""
+    if str(plot) == "-":
+        message = "the picture is a file; standard output is for the plan"
+        raise typer.BadParameter(message, param_hint="--plot")
+    is_new_or_file = not plot.exists() or plot.is_file()
+    if is_new_or_file and plot.suffix.lower() != ".png":
         raise typer.BadParameter(f"the picture is a PNG; name it so, as in {plot.stem}.png", param_hint="--plot")
 
 

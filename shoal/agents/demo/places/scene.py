@@ -17,7 +17,7 @@ from shoal.agents.demo.places.outcome import SlotOutcome, final, hour, outcomes,
 from shoal.agents.demo.progress import DemoProgress, Due
 from shoal.agents.demo.scene import Conclusion, Scene
 from shoal.agents.demo.view import board, plain_table
-from shoal.agents.map.drawing import draw_map
+from shoal.agents.map.drawing import PAGE, PICTURE, draw_map
 from shoal.agents.map.releases import read_places
 from shoal.agents.simulate.city import City
 from shoal.agents.simulate.events import Trips, batches
@@ -101,11 +101,12 @@ class PlacesScene(Scene):
 
     def conclude(self, progress: DemoProgress, folder: Path, verdict: str) -> Conclusion:
         lines = enumerate(release.raw for release in progress.ordered())
-        drawn = draw_map(read_places(lines, "releases", METRIC), folder, "speed, km/h", verdict)
+        drawn = {"picture": folder / PICTURE, "page": folder / PAGE}
+        with drawn["picture"].open("wb") as picture, drawn["page"].open("wb") as page:
+            draw_map(read_places(lines, "releases", METRIC), picture, page, "speed, km/h", verdict)
         slots = self._outcomes(progress)
         first = f"{self.count:,} events of {self.users:,} simulated buses"
-        files = {name: Path(drawn[name]) for name in ("picture", "page")}
-        return Conclusion([first, *summary(slots)], files, final(slots))
+        return Conclusion([first, *summary(slots)], drawn, final(slots))
 
     def _outcomes(self, progress: DemoProgress) -> list[SlotOutcome]:
         return outcomes(progress.releases.get(METRIC, []), self.truth)

@@ -1,9 +1,12 @@
 """Contributions made again from events: those that bound sent, however it was cut, restarted and added to."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,11 +15,15 @@ from shoal.agents.audit.replay.contributions import SentRows, compare
 from shoal.agents.audit.replay.matching import Findings
 from shoal.models.config.file import Config
 from shoal.models.records import Message
+from shoal.models.times import iso
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import Line
+from shoal.stream.state_mark import MARK
 from shoal.stream.topic import TopicPlan, plan_topic
 from tests.stream.simulation import SECRET, STAMP, config, event
+from tests.support.effort import examples
 
+HOUR = 3600 * 10**6
 METRICS: tuple[dict[str, Any], ...] = (
     {"epsilon": 4000},
     {"algorithm": "naive", "every": "7s", "lateness": "3s"},
@@ -29,10 +36,10 @@ def plan(*metrics: dict[str, Any]) -> TopicPlan:
     return plan_of(config(*metrics))
 
 
-def lines(times: Sequence[int]) -> list[Line]:
+def lines(times: Sequence[int], first: int = 0) -> list[Line]:
     return [
         Line(offset, event(f"u{offset % 3}", offset % 5 / 4, time), timestamp=STAMP)
-        for offset, time in enumerate(times)
+        for offset, time in enumerate(times, first)
     ]
 
 
@@ -119,7 +126,7 @@ def test_a_metric_that_came_later_begins_there(first: int, second: int) -> None:
         if taken is not None:
             messages += taken.messages
             machines |= {key: value for key, value in taken.changelog if value is not None}
-    mark = orjson.loads(machines[b"\x00mark"])
+    mark = orjson.loads(machines[MARK])
     # when it is made again, with each metric from where the mark says
     again = BoundAgain(config(*METRICS), "events", plan_of, 0, mark)
     yielded = sent_of(all_three, list(again.take(events)))
@@ -129,39 +136,101 @@ def test_a_metric_that_came_later_begins_there(first: int, second: int) -> None:
     assert findings.all() == []
 
 
-@given(st.lists(st.integers(-20, 40), min_size=1, max_size=12), st.data())
-def test_a_metric_takes_the_clock_over_from_one_that_is_retired(steps: list[int], data: st.DataObject) -> None:
-    # given a metric that has moved its clock, and was retired when its next version began; events may be late
-    events = lines([200 + sum(steps[: number + 1]) for number in range(len(steps))])
-    start, restart = sorted((data.draw(st.integers(0, len(events))), data.draw(st.integers(0, len(events)))))
-    cadence = data.draw(st.sampled_from(METRICS[:3]))
-    retired = frozenset({plan(cadence).metrics[0].label})
-    newer = config(cadence | {"version": 2})
-    compiled = plan_topic(newer, "events", SECRET, source_partitions=1, contributions_partitions=2, retired=retired)
-    state: dict[bytes, bytes] = {}
-    messages: list[tuple[int, Message]] = []
-    parts = ((plan(cadence), 0, start), (compiled, start, restart), (compiled, restart, len(events)))
-    for version, first, end in parts:
-        bound = BoundPartition(version, 0)
-        bound.restore(state)
+CLOCKS: tuple[dict[str, Any], ...] = (  # what a metric may be: three clocks, with ticks or without
+    {"algorithm": "naive", "every": "7s", "lateness": "3s"},
+    {"algorithm": "naive", "every": "5s", "lateness": "3s"},
+    {"every": "contribution"},
+    {"every": "contribution", "lateness": "3s", "late": "drop", "max_ahead": "20s"},
+    {"algorithm": "naive", "every": "7s", "lateness": "3s", "late": "drop", "max_ahead": "20s"},
+)
+
+
+@dataclass
+class Partition:
+    """A source partition under one configuration after the other, and what it has sent."""
+
+    events: list[Line]
+    state: dict[bytes, bytes] = field(default_factory=dict)
+    messages: list[tuple[int, Message]] = field(default_factory=list)
+    next_offset: int = 0
+
+    def run(self, compiled: TopicPlan, to: int, *, idle: bool = False) -> None:
+        """A transaction of a worker that was started with this configuration."""
+        bound = BoundPartition(compiled, 0)
+        bound.restore(self.state)
         if bound.next_offset is None:
             bound.start(0)
-        bound.process(events[first:end], end)
-        bound.idle(wall=0)
+        bound.process(self.events[self.next_offset : to], to)
+        self.next_offset = to
+        if idle:
+            bound.idle(wall=0)
         taken = bound.take(wall=0)
-        if taken is None:
-            continue
-        messages += taken.messages
-        state |= {key: value for key, value in taken.changelog if value is not None}
-    # when the newer version is made again, from the events since its start alone
-    again = BoundAgain(newer, "events", plan_of, 0, orjson.loads(state[b"\x00mark"]))
-    assert again.first == start
-    yielded = sent_of(compiled, list(again.take(events[start:])))
-    # then late events are folded as they were, and the clock is where it was, though no event may have come since
-    findings = Findings()
-    for must, found in zip(yielded, sent_of(compiled, messages), strict=True):
-        compare(findings, "here", compiled, must, found, again.clocks())
-    assert findings.all() == []
+        if taken is not None:
+            self.messages += taken.messages
+            self.state |= {key: value for key, value in taken.changelog if value is not None}
+
+    def findings(self, cfg: Config, compiled: TopicPlan) -> list[str]:
+        """What a replay from the events says of it."""
+        mark, findings = orjson.loads(self.state[MARK]), Findings()
+        again = BoundAgain(cfg, "events", plan_of, 0, mark)
+        yielded = sent_of(compiled, list(again.take(self.events[again.first : self.next_offset])))
+        for must, found in zip(yielded, sent_of(compiled, self.messages), strict=True):
+            compare(findings, "here", compiled, must, found, again.clocks())
+        return [one.message for one in findings.all()]
+
+
+@examples(200)
+@given(st.lists(st.integers(-20, 40), min_size=1, max_size=12), st.data())
+def test_no_history_of_deploys_is_taken_for_a_forgery(steps: list[int], data: st.DataObject) -> None:
+    # given metrics that come, go and come in newer versions, each with some clock; events may be late, or none since
+    partition = Partition(lines([200 + sum(steps[: number + 1]) for number in range(len(steps))]))
+    versions, kinds, retired = Counter[str](), dict[str, dict[str, Any]](), set[str]()
+    partition.run(plan(data.draw(st.sampled_from(CLOCKS)) | {"name": "first"}), data.draw(st.integers(1, len(steps))))
+    retired.add("first/1")
+    for _ in range(data.draw(st.integers(1, 4))):
+        for name in data.draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=3, unique=True)):
+            if name in kinds:
+                retired.add(f"{name}/{versions[name]}")
+            versions[name] += 1
+            kinds[name] = data.draw(st.sampled_from(CLOCKS)) | {"name": name, "version": versions[name]}
+        if len(kinds) > 1 and data.draw(st.booleans()):
+            gone = data.draw(st.sampled_from(sorted(kinds)))
+            retired.add(f"{gone}/{versions[gone]}")
+            del kinds[gone]
+        cfg = config(*kinds.values())
+        compiled = plan_topic(
+            cfg, "events", SECRET, source_partitions=1, contributions_partitions=2, retired=frozenset(retired)
+        )
+        partition.run(
+            compiled, data.draw(st.integers(partition.next_offset, len(steps))), idle=data.draw(st.booleans())
+        )
+    # when the last configuration's part of it is made again, then it is what was sent, and clocks are where they were
+    assert partition.findings(cfg, compiled) == []
+
+
+PRESENCE: dict[str, Any] = {
+    "relation": "add-remove", "statistic": "mean", "step": "1h", "max_contributions": 2, "epsilon": 1, "lateness": "1m",
+    "every": None, "users": None, "algorithm": None, "failure": None,
+}  # fmt: skip
+
+
+def beat(offset: int, hour: float, written: float) -> Line:
+    header = ("shoal-beat", iso(round(hour * HOUR)).encode())
+    return Line(offset, None, timestamp=round(written * HOUR) // 1000, headers=(header,))
+
+
+@pytest.mark.parametrize("second", [10, 20])
+def test_all_metrics_accept_the_same_beats_and_one_that_waits_says_nothing(second: int) -> None:
+    # given a metric that waits for its start, which one beat reaches or none, and allows beats less ahead
+    partition = Partition([beat(0, 9, 9), beat(1, 10, 10), beat(2, 11.3, 11), *lines([10 * 3600 + 5], first=3)])
+    first = PRESENCE | {"name": "a", "start": iso(0), "max_ahead": "1h"}
+    later = PRESENCE | {"name": "b", "start": iso(second * HOUR), "max_ahead": "10m"}
+    partition.run(plan(first), 1)
+    both = config(first, later)
+    partition.run(plan_of(both), 4)
+    assert orjson.loads(partition.state[MARK])["starts"] == {"a/1": 0, "b/1": 1 if second == 10 else None}
+    # when it is made again, then a beat 18 minutes ahead has moved both clocks, as it did for the worker
+    assert partition.findings(both, plan_of(both)) == []
 
 
 def test_a_metric_that_came_after_the_last_event_has_the_clock_of_the_others() -> None:
@@ -169,7 +238,7 @@ def test_a_metric_that_came_after_the_last_event_has_the_clock_of_the_others() -
     first, second = (metric.label for metric in compiled.metrics)
     again = BoundAgain(config({}, {}), "events", plan_of, 0, {"log": "", "offset": 2, "starts": {first: 0, second: 2}})
     assert list(again.take(events))
-    assert again.clocks() == {compiled.clocks[0].label: 130_000_000}
+    assert [(clock.label, time) for clock, time in again.clocks()] == [(compiled.clocks[0].label, 130_000_000)]
 
 
 def test_a_clock_that_goes_back_or_stays_behind_is_found() -> None:
@@ -179,7 +248,7 @@ def test_a_clock_that_goes_back_or_stays_behind_is_found() -> None:
     for reached in (None, 30_000_000, 20_000_000):
         sent.add(Message("events", 0, 1, 0, 0, watermarks={label: reached}))
     findings = Findings()
-    compare(findings, "here", compiled, SentRows(compiled), sent, {label: 41_000_000})
+    compare(findings, "here", compiled, SentRows(compiled), sent, [(compiled.clocks[0], 41_000_000)])
     assert [one.message.partition(" of")[0] for one in findings.all()] == [
         "a watermark went back",
         "the last watermark",
