@@ -343,9 +343,10 @@ def test_a_retired_metric_never_returns_to_a_partition_that_went_on_without_it()
 
 def test_a_clock_keeps_its_promise_while_no_metric_has_it():
     # given two clocks, of which one has no metric for a while, and then that of a newer version
-    late, prompt = {"name": "late", "every": "1s", "lateness": "5s"}, {"name": "prompt", "every": "1s"}
+    late: dict[str, object] = {"name": "late", "every": "1s", "lateness": "5s"}
+    prompt: dict[str, object] = {"name": "prompt", "every": "1s"}
     steps: tuple[tuple[list[dict[str, object]], list[str], int], ...] = (
-        [late, prompt], [], 100),
+        ([late, prompt], [], 100),
         ([prompt], ["late/1"], 120),
         ([late | {"version": 2}, prompt], ["late/1"], 96),
     )
