@@ -42,11 +42,12 @@ impl Batch {
         self.raw.len()
     }
 
-    /// Add a record, unless there are others and the batch would have more than so many bytes; whether it was added.
-    pub fn add(&mut self, content: &Content<'_>, most: usize) -> bool {
+    /// Add a record, unless there are others and the batch would have as many bytes as `full` or more; whether it was
+    /// added.
+    pub fn add(&mut self, content: &Content<'_>, full: usize) -> bool {
         let inside = content.size(self.count);
         let size = varint_size(inside as i64) + inside;
-        if self.count == i32::MAX || (self.count > 0 && self.raw.len() + size > most) {
+        if self.count == i32::MAX || (self.count > 0 && self.raw.len() + size >= full) {
             return false;
         }
         self.raw.reserve(size);
@@ -156,10 +157,10 @@ mod tests {
         let mut batch = Batch::new(0);
         assert!(batch.add(&content(None, Some(&[0; 500])), 100));
         assert!(!batch.add(&content(None, None), 100));
-        let most = batch.len() + 7;
-        assert!(!batch.add(&content(None, Some(&[1])), most)); // its 8 bytes
-        assert!(batch.add(&content(None, None), most));
-        assert_eq!((batch.count(), batch.len()), (2, most));
+        let full = batch.len() + 8;
+        assert!(!batch.add(&content(None, Some(&[1])), full)); // its 8 bytes
+        assert!(batch.add(&content(None, None), full));
+        assert_eq!((batch.count(), batch.len()), (2, full - 1));
     }
 
     #[test]

@@ -24,17 +24,32 @@ def keep_freed_memory() -> None:
     which takes longer than the copy. These are the limits that glibc comes to by itself once blocks of 32 MB were
     freed; other libraries have no such call.
     """
+    _keep(blocks=32 << 20, at_an_end=64 << 20)
+
+
+@contextmanager
+def giving_freed_memory_back() -> Iterator[None]:
+    """Have the C library give the system what is freed meanwhile, but for the buffers of a fetch, and then all.
+
+    What a restore needs for itself is far more than the next fetches. Each thread's memory ends with what was freed
+    there last, which the library can only give back as it is freed.
+    """
+    _keep(blocks=4 << 20, at_an_end=1 << 20)
+    try:
+        yield
+    finally:
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
+        keep_freed_memory()
+
+
+def _keep(*, blocks: int, at_an_end: int) -> None:
+    """Keep freed blocks up to a size, and so many bytes at the end of what each thread has allocated."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(M_MMAP_THRESHOLD, 32 << 20)
-        mallopt(M_TRIM_THRESHOLD, 64 << 20)
-
-
-def give_freed_memory_back() -> None:
-    """Have the C library give the system what it keeps, once: after a restore that is far more than the next fetch."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+        mallopt(M_MMAP_THRESHOLD, blocks)
+        mallopt(M_TRIM_THRESHOLD, at_an_end)
 
 
 def share_interpreter() -> None:

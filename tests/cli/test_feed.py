@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -40,10 +40,10 @@ def feeds(desk):
 
 
 def events(tmp_path, content, name="in.pb"):
-    """What the file is read as."""
+    """What the file is read as; an id that is no UTF-8 stays so."""
     (tmp_path / name).write_bytes(content)
     file = EventFile(str(tmp_path / name), Config.model_validate(tomllib.loads(OF_FEEDS)), "readings")
-    return [json.loads(line.value or b"") for line in file.lines()]
+    return [json.loads((line.value or b"").decode("utf-8", "surrogateescape")) for line in file.lines()]
 
 
 # ---------------------------------------------------------------- forms
@@ -229,6 +229,7 @@ def test_a_feed_without_positions_has_no_event(feeds, content):
     assert "there is no event in it" in feeds.refused("in.pb")
 
 
+@example(cut=592, junk=b"\0\0\x80")  # an id that is no UTF-8
 @given(cut=st.integers(0, len(ONE_AFTER_THE_OTHER) // 12), junk=st.binary(max_size=12))
 def test_no_file_ends_in_anything_but_events_or_one_line(tmp_path_factory, cut, junk):
     content = SNAPSHOTS[0].SerializeToString()[:cut] + junk

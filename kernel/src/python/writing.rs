@@ -14,9 +14,9 @@ type Written<'py> = (Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, V
 
 #[pymethods]
 impl NewBatch {
-    /// Put records into as many batches as needed, in order, each of at most so many bytes or one record.
+    /// Put records into as many batches as needed, in order, each of fewer bytes than `full` or one record.
     #[staticmethod]
-    fn fill(records: Vec<Written<'_>>, stamp: i64, most: usize) -> Vec<NewBatch> {
+    fn fill(records: Vec<Written<'_>>, stamp: i64, full: usize) -> Vec<NewBatch> {
         let mut batches: Vec<NewBatch> = vec![];
         for (key, value, headers) in &records {
             let headers: Vec<(&[u8], &[u8])> =
@@ -26,10 +26,10 @@ impl NewBatch {
                 value: value.as_ref().map(|raw| raw.as_bytes()),
                 headers: &headers,
             };
-            let is_in = batches.last_mut().is_some_and(|batch| batch.0.add(&content, most));
+            let is_in = batches.last_mut().is_some_and(|batch| batch.0.add(&content, full));
             if !is_in {
                 let mut batch = Batch::new(stamp);
-                batch.add(&content, most);
+                batch.add(&content, full);
                 batches.push(NewBatch(batch));
             }
         }

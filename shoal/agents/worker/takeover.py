@@ -30,7 +30,7 @@ from shoal.agents.kafka.reachability import Reach, may_pass, name_of
 from shoal.agents.kafka.settings import RELEASE, KafkaSettings
 from shoal.agents.kafka.topic_ids import STATE_KEY, TopicId, TopicIds, check_state
 from shoal.agents.kafka.transactions import Writer
-from shoal.agents.process_settings import give_freed_memory_back
+from shoal.agents.process_settings import giving_freed_memory_back
 from shoal.agents.worker.partition import Partition
 from shoal.models.errors import FailStop, KafkaError
 from shoal.stream.deltas.record import PREFIX
@@ -210,6 +210,10 @@ class Takeover:
             raise Overtaken(f"a transaction could not be settled: {name_of(error)}") from error
 
     async def _restore(self, reader: Reader) -> dict[StagePartition, Partition]:
+        with giving_freed_memory_back():
+            return await self._load(reader)
+
+    async def _load(self, reader: Reader) -> dict[StagePartition, Partition]:
         topic_ids = await self._topic_ids.learn()  # 2
         logs = {partition: TopicPartition(*writer.changelog) for partition, writer in self._writers.items()}
         outputs = {
@@ -232,7 +236,6 @@ class Takeover:
             loading = loads.pop(partition)
             loading.done(logs[partition], stable[logs[partition]])
             restored[partition] = await self._admit(partition, loading, topic_ids, source, last)  # 6
-        give_freed_memory_back()
         return restored
 
     async def _admit(

@@ -80,13 +80,13 @@ pub fn batches(raw: &[u8]) {
 
 /// What the kernel writes itself, with its producer's numbers and without, it reads again; no batch is too large.
 fn ours(case: &Case) {
-    let most = HEADER + usize::from(case.cut);
+    let full = HEADER + usize::from(case.cut);
     let mut batch = Batch::new(case.first_timestamp);
     let mut due = vec![];
     for Entry { key, value, headers, .. } in &case.records {
         let headers: Vec<(&[u8], &[u8])> =
             headers.iter().map(|(name, value)| (name.as_bytes(), value.as_deref().unwrap_or_default())).collect();
-        if !batch.add(&Content { key: key.as_deref(), value: value.as_deref(), headers: &headers }, most) {
+        if !batch.add(&Content { key: key.as_deref(), value: value.as_deref(), headers: &headers }, full) {
             assert!(!due.is_empty()); // the first is always in
             continue;
         }
@@ -96,7 +96,7 @@ fn ours(case: &Case) {
         let headers = headers.into_iter().map(owned).collect();
         let (offset, timestamp) = (due.len() as i64, case.first_timestamp);
         due.push(Read { offset, timestamp, key: key.clone(), value: value.clone(), headers });
-        assert!(due.len() == 1 || batch.len() <= most);
+        assert!(due.len() == 1 || batch.len() < full);
     }
     let (size, count) = (batch.len(), batch.count());
     let raw = batch.finish(case.base, case.since.into(), count);

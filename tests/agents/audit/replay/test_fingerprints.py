@@ -48,7 +48,7 @@ def test_prints_are_the_same_if_and_only_if_the_sums_are(first: list[Any], other
     assert (print_of(*cut(first)) == print_of(*cut(other))) == (summed(first) == summed(other))
 
 
-@given(st.integers(), cells, st.integers(1, 99), totals, st.integers(0, 11), st.integers(1, 9))
+@given(st.integers(-(2**63), 2**63 - 1), cells, st.integers(1, 99), totals, st.integers(0, 11), st.integers(1, 9))
 def test_any_coordinate_of_a_total_counts(
     start: int, cell: int, samples: int, total: Any, place: int, more: int
 ) -> None:
