@@ -79,6 +79,16 @@ class Database:
         self._engine.dispose()
 
 
+def may_have_log(url: str) -> bool:
+    """False where a log would be an SQLite file and there is none: whoever only asks makes no file by asking.
+
+    >>> may_have_log("sqlite:///no-such.db"), may_have_log("postgresql://host/shoal")
+    (False, True)
+    """
+    scheme, _, path = url.partition(":///")
+    return scheme != "sqlite" or Path(path.partition("?")[0]).is_file()
+
+
 def _read_url(url: str) -> URL:
     """Refuse URLs that are not of our databases, and name the driver."""
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 
 from shoal.agents.audit import key_file
-from shoal.agents.audit.database import NotMigrated
+from shoal.agents.audit.database import NotMigrated, may_have_log
 from shoal.agents.audit.key_file import Key
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Agreement, Registration, Request, version_name
@@ -166,7 +166,7 @@ def registered_terms(config: Config) -> dict[tuple[str, int], Terms]:
         NotMigrated: there is one, with terms that cannot be read.
     """
     url = config.audit.url
-    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
+    if not may_have_log(url):
         return {}
     try:
         with Ledger.open(url, migrate=False) as ledger:
@@ -200,7 +200,7 @@ def read_key(config: Config) -> Key:
 def _registered_keys(config: Config) -> list[str]:
     """The fingerprints with which metric versions of the configuration are registered, as far as there is a log."""
     url, named = config.audit.url, {(metric.name, metric.version) for metric in config.metric}
-    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
+    if not may_have_log(url):
         return []
     try:
         with Ledger.open(url, migrate=False) as ledger:

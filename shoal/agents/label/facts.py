@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from shoal import __version__
+from shoal.agents.audit.database import may_have_log
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Registration, differing, version_name
 from shoal.agents.audit.session import registration_of, terms_of
@@ -135,7 +135,7 @@ def read_facts(config: Config) -> Facts:
         LedgerError: the ledger does not answer, or holds other parameters under the same version.
     """
     url = config.audit.url
-    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
+    if not may_have_log(url):
         return facts_of(config, None)
     with Ledger.open(url, migrate=False) as ledger:
         return facts_of(config.under(terms_of(ledger, config.kafka.app)), ledger)
