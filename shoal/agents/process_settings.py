@@ -29,7 +29,7 @@ def keep_freed_memory() -> None:
 
 @contextmanager
 def giving_freed_memory_back() -> Iterator[None]:
-    """Have the C library give the system what is freed meanwhile, but for the buffers of a fetch, and then all.
+    """Have the C library give the system large blocks as they are freed, and then all that is free.
 
     What a restore needs for itself is far more than the next fetches. Each thread's memory ends with what was freed
     there last, which the library can only give back as it is freed.

@@ -164,7 +164,9 @@ class BoundPartition:
         self._retired = sorted({*mark.get("retired", ()), *mark["starts"]} - self._starts.keys())
         self._find_begun()
         self._kept = restore_clocks(self._event_clocks, mark)
-        self._reached = self._reached_at_starts(mark)
+        for metric in metrics:
+            is_new, noted = metric.label not in mark["starts"], mark.get("reached", {}).get(metric.label)
+            self._note_reached(metric, self._event_clocks[metric.clock].latest if is_new else noted)
         self._check_accounts(mark)
 
     def _check_mark(self, mark: dict[str, Any]) -> None:
@@ -183,14 +185,9 @@ class BoundPartition:
             if metric.label in mark.get("retired", ()):
                 raise FailStop(returned(self._where(), metric.label))
 
-    def _reached_at_starts(self, mark: dict[str, Any]) -> dict[str, int]:
-        noted, reached = mark.get("reached", {}), {}
-        for metric in self.plan.metrics:
-            is_new = metric.label not in mark["starts"]
-            latest = self._event_clocks[metric.clock].latest if is_new else noted.get(metric.label)
-            if latest is not None and self._starts[metric.label] is not None:
-                reached[metric.label] = latest
-        return reached
+    def _note_reached(self, metric: Metric, latest: int | None) -> None:
+        if latest is not None and self._starts[metric.label] is not None:
+            self._reached[metric.label] = latest
 
     def _find_begun(self) -> None:
         begun = [self._starts.get(intake.metric.label) is not None for intake in self._all_intakes]
@@ -318,6 +315,7 @@ class BoundPartition:
 
     def _beat(self, time: int, record: Record) -> None:
         """Take a beat. All clocks that go by beats accept the same ones, so that all metrics' ticks have one order."""
+        before = [event_clock.latest for event_clock in self._event_clocks]
         for event_clock in self._event_clocks:
             try:
                 most = self.beats_ahead if event_clock.clock.beats else event_clock.clock.max_ahead
@@ -329,6 +327,7 @@ class BoundPartition:
             latest, start = self._event_clocks[metric.clock].latest, metric.section.start
             if self._starts.get(metric.label, 0) is None and latest is not None and latest >= (start or 0):
                 self._starts[metric.label] = record.offset
+                self._note_reached(metric, before[metric.clock])
                 self._find_begun()
 
     def _refuse(self, intakes: Iterable[Intake], reason: str, record: Record) -> None:

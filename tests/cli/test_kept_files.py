@@ -134,6 +134,8 @@ def test_a_name_that_promises_compression_is_refused(shop: Desk, typed: str) -> 
         ("shoal.key", "a PNG; name it so, as in shoal.png"),
         ("plan.jpg", "a PNG; name it so, as in plan.png"),
         ("plan", "a PNG; name it so, as in plan.png"),
+        (".", "a PNG; name it so, as in "),
+        ("a" * 300, "a PNG; name it so, as in a"),
         ("-", "a file; standard output is for the plan"),
     ],
 )

@@ -26,10 +26,11 @@ LATER = {"name": "later", "start": "1970-01-01T00:02:30Z"}
 CLOCK = "t|0|fold|2592000000000|2|beats"
 
 
-def bound(cfg: Config, items: dict[bytes, bytes] | None = None) -> BoundPartition:
-    machine = BoundPartition(
-        plan_topic(cfg, "events", SECRET, source_partitions=1, contributions_partitions=1), 0, checks_partition=False
+def bound(cfg: Config, items: dict[bytes, bytes] | None = None, *retired: str) -> BoundPartition:
+    plan = plan_topic(
+        cfg, "events", SECRET, source_partitions=1, contributions_partitions=1, retired=frozenset(retired)
     )
+    machine = BoundPartition(plan, 0, checks_partition=False)
     machine.restore(items or {})
     if machine.next_offset is None:
         machine.start(0)
@@ -115,6 +116,15 @@ def test_a_beat_is_no_further_ahead_than_brokers_take_releases_of_its_time():
     assert (machine.watermark(0), reasons(machine)) == (1920 * SECOND, {"too-far-ahead": 1})
     read(machine, 1930, 1900, stamp=140_000)  # later ones may go on from there
     assert machine.watermark(0) == 1930 * SECOND
+
+
+def test_a_clock_that_had_no_metric_for_a_while_has_had_the_beats_of_the_others():
+    # given two clocks, of which one has no metric for a while, and then that of a newer version
+    one, other = {"lateness": "1s"}, {"name": "other"}
+    changelog = read(bound(present(one, other)), 130)
+    changelog |= read(bound(present(other), changelog, "m0/1"), 150)
+    newer = present(one | {"version": 2, "start": "1970-01-01T00:03:00Z"}, other)
+    assert bound(newer, changelog, "m0/1").watermark(0) == 150 * SECOND
 
 
 def test_to_other_clocks_a_beat_is_a_record_of_that_time():

@@ -10,9 +10,10 @@ PICTURE, PAGE = "map.png", "map.html"
 
 
 def draw_map(places: Places, picture: BinaryIO, page: BinaryIO, label: str, note: str = "") -> dict[str, Any]:
-    """Write the picture as PNG and the page as HTML; what is on them."""
+    """Write the picture as PNG and the page as HTML, to their last bytes; what is on them."""
     draw(places, picture, label, note)
     page.write(page_by_place(places.lines, label, note).encode())
+    picture.flush(), page.flush()  # neither takes its place where the other one finds the disk full
     released = sum(1 for _ in places.released())
     cells = sum(map(len, places.slots.values()))
     return {

@@ -71,7 +71,7 @@ def short(number: float | Decimal, margin: float | Decimal, rounding: str = ROUN
     """
     if margin <= 0:
         return f"{number:,.0f}" if number == int(number) else f"{number:,.12g}"
-    # A margin of less than the last decimal has no half of its own: that of the smallest float is 0.
+    # Half of the smallest float is 0, which has no logarithm.
     power = -MOST_DECIMALS if margin < SMALLEST else max(-MOST_DECIMALS, math.floor(math.log10(margin / 2) + 1e-9))
     # As it is written in decimal: the float of 1.3 is a little more, and would be rounded up to 1.4.
     rounded = Decimal(str(number)).quantize(Decimal(1).scaleb(power), rounding, _EXACT)

@@ -30,13 +30,14 @@ class BoundAgain:
         self, config: Config, topic: str, plan: Plan, partition: int, mark: Mapping[str, Any], kernel: Any = None
     ) -> None:
         self._partition, self._log, self._kernel = partition, mark["log"], kernel
+        known = [metric for metric in config.metrics_of(topic) if f"{metric.name}/{metric.version}" in mark["starts"]]
         starts: dict[int, list[MetricSection]] = {}
-        for metric in config.metrics_of(topic):
-            start = mark["starts"].get(f"{metric.name}/{metric.version}")
+        for metric in known:
+            start = mark["starts"][f"{metric.name}/{metric.version}"]
             if start is not None:
                 starts.setdefault(start, []).append(metric)
         self.first = min(starts, default=mark["offset"])
-        self._begun = clocks_of(tuple(metric for metrics in starts.values() for metric in metrics))
+        self._known = clocks_of(tuple(known))
         self._later = [  # the next to begin is last
             (start, plan(config.model_copy(update={"metric": tuple(metrics)})))
             for start, metrics in sorted(starts.items(), reverse=True)
@@ -62,11 +63,10 @@ class BoundAgain:
             if metric.label in self._reached
         }
         reached = self._watermarks() | noted
-        beats = [latest for label, latest in reached.items() if label.endswith(BEATS) and latest is not None]
         mark = {
             "log": self._log, "offset": start, "starts": {metric.label: start for metric in plan.metrics},
             "numbers": [0] * plan.contributions_partitions, "watermarks": reached,
-            "beat": max(beats, default=None),
+            "beat": _last_beat(reached),
         }  # fmt: skip
         bound.restore({MARK: orjson.dumps(mark)})
         self._running.append(bound)
@@ -86,12 +86,21 @@ class BoundAgain:
         return {clock.label: bound.watermark(clock.index) for bound in self._running for clock in bound.plan.clocks}
 
     def clocks(self) -> list[tuple[Clock, int | None]]:
-        """Each clock of metrics that have begun, with their cadences, and what it promises after the last event.
+        """Each clock of the metrics that the mark knows, and what it promises after the last event.
 
-        Of a metric that the partition's next transaction will name, or that waits for its `start`, nothing is due yet.
+        A metric that the mark does not know has said nothing yet. Of one that waits for its `start` the clock goes by
+        the beats of the others, if there are any that have begun.
         """
         while self._later:
             self._begin()
         reached = self._watermarks()
-        latest = [(clock, reached[clock.label]) for clock in self._begun]
+        beat = _last_beat(reached)
+        if beat is not None:
+            reached |= {clock.label: beat for clock in self._known if clock.beats and clock.label not in reached}
+        latest = [(clock, reached[clock.label]) for clock in self._known if clock.label in reached]
         return [(clock, None if time is None else time - clock.lateness) for clock, time in latest]
+
+
+def _last_beat(reached: Mapping[str, int | None]) -> int | None:
+    beats = (latest for label, latest in reached.items() if label.endswith(BEATS) and latest is not None)
+    return max(beats, default=None)

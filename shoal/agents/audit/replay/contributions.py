@@ -80,8 +80,6 @@ class SentRows:
     def add(self, message: Message) -> None:
         """Take in the next message; what it says of retired metrics is left out."""
         self.messages += 1
-        if message.watermarks is not None:  # of all clocks: one that is not among them has no metric, and begins anew
-            self.watermarks = {clock: self.watermarks.get(clock) for clock in message.watermarks}
         if not self._add_written(message.contributions):
             for key, rows in message.contributions.items():
                 if (group := self._group(key)) is not None:

@@ -171,8 +171,11 @@ def map_(
 
     with progress(f"reading {releases}", size_of(releases)) as advance:
         places = read_places(release_lines(releases, advance), releases, metric)
-    with writing(picture, page), ExitStack() as files:
+    try:
         out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be made ({error.strerror}); choose another folder with --out") from None
+    with writing(picture, page), ExitStack() as files:
         drawn = draw_map(places, open_output(files, picture), open_output(files, page), label or places.metric)
     fields = drawn | {"picture": picture, "page": page}
     result(fields, as_json=as_json, text=lambda: f"picture   {picture}\npage      {page}")

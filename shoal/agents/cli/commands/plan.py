@@ -1,5 +1,6 @@
 """`shoal plan`: predicts the errors of metrics, and which settings would reduce them; nothing is spent."""
 
+import os
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
@@ -215,8 +216,8 @@ def _check_name(plot: Path) -> None:
     if str(plot) == "-":
         message = "the picture is a file; standard output is for the plan"
         raise typer.BadParameter(message, param_hint="--plot")
-    is_new_or_file = not plot.exists() or plot.is_file()
-    if is_new_or_file and plot.suffix.lower() != ".png":
+    is_new_or_file = not os.path.exists(plot) or os.path.isfile(plot)
+    if (is_new_or_file or os.path.isdir(plot)) and plot.suffix.lower() != ".png":
         raise typer.BadParameter(f"the picture is a PNG; name it so, as in {plot.stem}.png", param_hint="--plot")
 
 

@@ -219,18 +219,62 @@ def beat(offset: int, hour: float, written: float) -> Line:
     return Line(offset, None, timestamp=round(written * HOUR) // 1000, headers=(header,))
 
 
+def presence(name: str, hour: float, **more: Any) -> dict[str, Any]:
+    return PRESENCE | {"name": name, "start": iso(round(hour * HOUR))} | more
+
+
+@pytest.fixture
+def beats() -> Partition:
+    """A partition that had beats at nine and ten o'clock, one 18 minutes ahead of its stamp, and an event."""
+    return Partition([beat(0, 9, 9), beat(1, 10, 10), beat(2, 11.3, 11), *lines([10 * 3600 + 5], first=3)])
+
+
 @pytest.mark.parametrize("second", [10, 20])
-def test_all_metrics_accept_the_same_beats_and_one_that_waits_says_nothing(second: int) -> None:
+def test_all_metrics_accept_the_same_beats_also_one_that_waits(beats: Partition, second: int) -> None:
     # given a metric that waits for its start, which one beat reaches or none, and allows beats less ahead
-    partition = Partition([beat(0, 9, 9), beat(1, 10, 10), beat(2, 11.3, 11), *lines([10 * 3600 + 5], first=3)])
-    first = PRESENCE | {"name": "a", "start": iso(0), "max_ahead": "1h"}
-    later = PRESENCE | {"name": "b", "start": iso(second * HOUR), "max_ahead": "10m"}
-    partition.run(plan(first), 1)
+    first, later = presence("a", 0, max_ahead="1h"), presence("b", second, max_ahead="10m")
+    beats.run(plan(first), 1)
     both = config(first, later)
-    partition.run(plan_of(both), 4)
-    assert orjson.loads(partition.state[MARK])["starts"] == {"a/1": 0, "b/1": 1 if second == 10 else None}
+    beats.run(plan_of(both), 4)
+    assert orjson.loads(beats.state[MARK])["starts"] == {"a/1": 0, "b/1": 1 if second == 10 else None}
     # when it is made again, then a beat 18 minutes ahead has moved both clocks, as it did for the worker
-    assert partition.findings(both, plan_of(both)) == []
+    assert beats.findings(both, plan_of(both)) == []
+    # and what was said by any of them is held against it
+    for label in (clock.label for clock in plan_of(both).clocks):
+        _, last = beats.messages[-1]
+        said = dict(last.watermarks or {})
+        last.watermarks = said | {label: (said[label] or 0) + HOUR}
+        assert beats.findings(both, plan_of(both)) == [f"the last watermark of clock {label} is not that of the events"]
+        last.watermarks = said
+
+
+def test_a_metric_that_began_at_a_beat_needs_no_other(beats: Partition) -> None:
+    # given a metric that began at a beat which its stamp alone would not allow, and and another that was retired since
+    beats.events[1] = beat(1, 10, 9.4)
+    first, later = (presence(name, hour, max_ahead="30m", lateness="2m") for name, hour in (("a", 0), ("b", 10)))
+    beats.events[0] = beat(0, 9.8, 9.8)
+    beats.run(plan(first), 1)
+    beats.run(plan(first, later), 2)
+    assert orjson.loads(beats.state[MARK])["starts"]["b/1"] == 1
+    alone = config(later)
+    compiled = plan_topic(
+        alone, "events", SECRET, source_partitions=1, contributions_partitions=2, retired=frozenset({"a/1"})
+    )
+    # then the beat is taken again
+    assert beats.findings(alone, compiled) == []
+
+
+def test_a_clock_that_a_message_leaves_out_is_not_forgotten() -> None:
+    # given a forged message that does not name the clock, with a row for a tick that is over
+    compiled = plan({})
+    label, key = compiled.clocks[0].label, f"{compiled.metrics[0].label}|"
+    sent = SentRows(compiled)
+    told: tuple[dict[str, int | None], ...] = {label: 100_000_000}, {}, {label: 100_000_000}
+    for number, marks in enumerate(told, 1):
+        rows = {key: [(10_000_000, "p", 1, 0, 1, 0)]} if not marks else {}
+        sent.add(Message("events", 0, number, 0, 0, contributions=rows, watermarks=marks))
+    # then it came late
+    assert (sent.came_late, sent.went_back) == (True, False)
 
 
 def test_a_metric_that_came_after_the_last_event_has_the_clock_of_the_others() -> None:
