@@ -77,7 +77,7 @@ MUTANTS = (
            "a sample comes to a tick that is over", "naive"),
     mutant("queue", "another pseudonym", "Pseudonyms::new(key)", "Pseudonyms::new(&key[1..])",
            "a user has another pseudonym in each lane, and so two caps", "full"),
-    mutant("messages", "longer messages", "const MESSAGE_BYTES: u64 = 400_000;", "const MESSAGE_BYTES: u64 = 500_000;",
+    mutant("messages", "longer messages", "else { 400_000 };", "else { 500_000 };",
            "a message is cut elsewhere, and the release reads it twice", CUTS),
     mutant("store/records", "numbers that are cut", "if number > self.mask {",
            "if number > self.mask && self.width > 99 {",
