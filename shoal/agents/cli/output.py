@@ -94,10 +94,15 @@ def open_output(files: ExitStack, path: str) -> BinaryIO:
         raise InputError("an output has an empty name; name a file, or - for stdout")
     try:
         _refuse_precious(path)
-        is_new_or_file = not os.path.exists(path) or os.path.isfile(path)
-        return files.enter_context(_replaced(os.path.realpath(path)) if is_new_or_file else Path(path).open("wb"))
+        in_its_place = _replaced(os.path.realpath(path)) if is_new_or_file(path) else Path(path).open("wb")
+        return files.enter_context(in_its_place)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+
+
+def is_new_or_file(path: str | Path) -> bool:
+    """Whether an output is replaced when it is whole; a device or a pipe is written to as it stands."""
+    return not os.path.exists(path) or os.path.isfile(path)
 
 
 def _refuse_precious(path: str) -> None:

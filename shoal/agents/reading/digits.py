@@ -72,7 +72,7 @@ def short(number: float | Decimal, margin: float | Decimal, rounding: str = ROUN
     if margin <= 0:
         return f"{number:,.0f}" if number == int(number) else f"{number:,.12g}"
     # Half of the smallest float is 0, which has no logarithm.
-    power = -MOST_DECIMALS if margin < SMALLEST else max(-MOST_DECIMALS, math.floor(math.log10(margin / 2) + 1e-9))
+    power = max(-MOST_DECIMALS, math.floor(math.log10(max(margin, SMALLEST) / 2) + 1e-9))
     # As it is written in decimal: the float of 1.3 is a little more, and would be rounded up to 1.4.
     rounded = Decimal(str(number)).quantize(Decimal(1).scaleb(power), rounding, _EXACT)
     return f"{rounded if rounded else abs(rounded):,.{max(0, -power)}f}"  # and no negative zero

@@ -30,14 +30,14 @@ class BoundAgain:
         self, config: Config, topic: str, plan: Plan, partition: int, mark: Mapping[str, Any], kernel: Any = None
     ) -> None:
         self._partition, self._log, self._kernel = partition, mark["log"], kernel
-        known = [metric for metric in config.metrics_of(topic) if f"{metric.name}/{metric.version}" in mark["starts"]]
+        labels = {f"{metric.name}/{metric.version}": metric for metric in config.metrics_of(topic)}
+        known = {label: metric for label, metric in labels.items() if label in mark["starts"]}
+        self._known = clocks_of(tuple(known.values()))
         starts: dict[int, list[MetricSection]] = {}
-        for metric in known:
-            start = mark["starts"][f"{metric.name}/{metric.version}"]
-            if start is not None:
+        for label, metric in known.items():
+            if (start := mark["starts"][label]) is not None:
                 starts.setdefault(start, []).append(metric)
         self.first = min(starts, default=mark["offset"])
-        self._known = clocks_of(tuple(known))
         self._later = [  # the next to begin is last
             (start, plan(config.model_copy(update={"metric": tuple(metrics)})))
             for start, metrics in sorted(starts.items(), reverse=True)

@@ -39,7 +39,7 @@ from shoal.stream.state_mark import MARK
 from shoal.stream.topic import Clock, TopicPlan, plan_topic
 
 Progress = Callable[[int, int], None]  # records read, records to read
-Clocks = list[tuple[Clock, int | None]]  # each with what it promises
+Promises = list[tuple[Clock, int | None]]  # of each clock what it promises
 Way = tuple[str, int, int]  # source topic, its partition, contributions partition
 
 
@@ -105,7 +105,7 @@ class _Replay:
         self.sources: dict[str, list[_Span]] = {}
         self.yielded: dict[Way, SentRows] = {}  # by the events
         self.sent: dict[Way, SentRows] = {}  # in the topic
-        self.clocks: dict[tuple[str, int], Clocks] = {}  # after a source partition's last event
+        self.clocks: dict[tuple[str, int], Promises] = {}  # after a source partition's last event
         self._on_progress, self._done, self._total = on_progress, 0, 0
 
     def _plan(self, topic: str, config: Config) -> TopicPlan:

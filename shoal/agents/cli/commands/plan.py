@@ -12,7 +12,7 @@ import orjson
 import typer
 from rich.console import Console
 
-from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, say, writing
+from shoal.agents.cli.output import AsJson, ConfigPath, is_new_or_file, open_output, progress, say, writing
 from shoal.agents.input.event_file import size_of
 from shoal.agents.input.same_files import deployment_files, refuse_same
 from shoal.agents.plan.caveats import of_plan
@@ -214,10 +214,8 @@ def _with_users(stated: Stated, section: MetricSection) -> Stated:
 def _check_name(plot: Path) -> None:
     """Refuse the name of a file by which programs would take the picture for something else."""
     if str(plot) == "-":
-        message = "the picture is a file; standard output is for the plan"
-        raise typer.BadParameter(message, param_hint="--plot")
-    is_new_or_file = not os.path.exists(plot) or os.path.isfile(plot)
-    if (is_new_or_file or os.path.isdir(plot)) and plot.suffix.lower() != ".png":
+        raise typer.BadParameter("the picture is a file; standard output is for the plan", param_hint="--plot")
+    if (is_new_or_file(plot) or os.path.isdir(plot)) and plot.suffix.lower() != ".png":
         raise typer.BadParameter(f"the picture is a PNG; name it so, as in {plot.stem}.png", param_hint="--plot")
 
 

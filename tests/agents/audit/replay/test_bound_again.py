@@ -1,7 +1,7 @@
 """Contributions made again from events: those that bound sent, however it was cut, restarted and added to."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,37 +103,10 @@ def change(found: list[Any]) -> None:
     totals[-1] += 1
 
 
-def plan_of(cfg: Config) -> TopicPlan:
-    return plan_topic(cfg, "events", SECRET, source_partitions=1, contributions_partitions=2)
-
-
-@given(st.integers(0, 12), st.integers(0, 12))
-def test_a_metric_that_came_later_begins_there(first: int, second: int) -> None:
-    # given a partition whose second and third metric came later
-    events = lines([100 + index - index % 3 for index in range(12)])
-    all_three, starts = plan(*METRICS), sorted((first, second))
-    machines: dict[bytes, bytes] = {}
-    messages: list[tuple[int, Message]] = []
-    bounds = [0, *starts, len(events)]
-    for number in range(3):
-        bound = BoundPartition(plan(*METRICS[: number + 1]), 0)
-        bound.restore(machines)
-        if bound.next_offset is None:
-            bound.start(0)
-        part = events[bounds[number] : bounds[number + 1]]
-        bound.process(part, bounds[number + 1])
-        taken = bound.take(wall=0)
-        if taken is not None:
-            messages += taken.messages
-            machines |= {key: value for key, value in taken.changelog if value is not None}
-    mark = orjson.loads(machines[MARK])
-    # when it is made again, with each metric from where the mark says
-    again = BoundAgain(config(*METRICS), "events", plan_of, 0, mark)
-    yielded = sent_of(all_three, list(again.take(events)))
-    findings = Findings()
-    for must, found in zip(yielded, sent_of(all_three, messages), strict=True):
-        compare(findings, "here", all_three, must, found, again.clocks())
-    assert findings.all() == []
+def plan_of(cfg: Config, retired: Iterable[str] = ()) -> TopicPlan:
+    return plan_topic(
+        cfg, "events", SECRET, source_partitions=1, contributions_partitions=2, retired=frozenset(retired)
+    )
 
 
 CLOCKS: tuple[dict[str, Any], ...] = (  # what a metric may be: three clocks, with ticks or without
@@ -179,6 +152,16 @@ class Partition:
         return [one.message for one in findings.all()]
 
 
+@given(st.integers(0, 12), st.integers(0, 12))
+def test_a_metric_that_came_later_begins_there(first: int, second: int) -> None:
+    # given a partition whose second and third metric came later
+    partition = Partition(lines([100 + index - index % 3 for index in range(12)]))
+    for number, end in enumerate((*sorted((first, second)), 12), 1):
+        partition.run(plan(*METRICS[:number]), end)
+    # when it is made again, with each metric from where the mark says, then it is what was sent
+    assert partition.findings(config(*METRICS), plan(*METRICS)) == []
+
+
 @examples(200)
 @given(st.lists(st.integers(-20, 40), min_size=1, max_size=12), st.data())
 def test_no_history_of_deploys_is_taken_for_a_forgery(steps: list[int], data: st.DataObject) -> None:
@@ -198,9 +181,7 @@ def test_no_history_of_deploys_is_taken_for_a_forgery(steps: list[int], data: st
             retired.add(f"{gone}/{versions[gone]}")
             del kinds[gone]
         cfg = config(*kinds.values())
-        compiled = plan_topic(
-            cfg, "events", SECRET, source_partitions=1, contributions_partitions=2, retired=frozenset(retired)
-        )
+        compiled = plan_of(cfg, retired)
         partition.run(
             compiled, data.draw(st.integers(partition.next_offset, len(steps))), idle=data.draw(st.booleans())
         )
@@ -249,7 +230,7 @@ def test_all_metrics_accept_the_same_beats_also_one_that_waits(beats: Partition,
 
 
 def test_a_metric_that_began_at_a_beat_needs_no_other(beats: Partition) -> None:
-    # given a metric that began at a beat which its stamp alone would not allow, and and another that was retired since
+    # given a metric that began at a beat which its stamp alone would not allow, and another that was retired since
     beats.events[1] = beat(1, 10, 9.4)
     first, later = (presence(name, hour, max_ahead="30m", lateness="2m") for name, hour in (("a", 0), ("b", 10)))
     beats.events[0] = beat(0, 9.8, 9.8)
@@ -257,11 +238,8 @@ def test_a_metric_that_began_at_a_beat_needs_no_other(beats: Partition) -> None:
     beats.run(plan(first, later), 2)
     assert orjson.loads(beats.state[MARK])["starts"]["b/1"] == 1
     alone = config(later)
-    compiled = plan_topic(
-        alone, "events", SECRET, source_partitions=1, contributions_partitions=2, retired=frozenset({"a/1"})
-    )
     # then the beat is taken again
-    assert beats.findings(alone, compiled) == []
+    assert beats.findings(alone, plan_of(alone, ["a/1"])) == []
 
 
 def test_a_clock_that_a_message_leaves_out_is_not_forgotten() -> None:
