@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 from tests.mutants.__main__ import misfits, show, tried
-from tests.mutants.catalogue import FAMILIES, MUTANTS
-from tests.mutants.mutant import ROOT, Misfit, Mutant
-from tests.mutants.runner import BROKEN, CAUGHT, SURVIVED, copy_project, try_mutant
+from tests.mutants.catalogue import FAMILIES, MUTANTS, TABLES
+from tests.mutants.mutant import ROOT, Misfit, Mutant, functions_of
+from tests.mutants.runner import BROKEN, CAUGHT, SURVIVED, copy_project, failing_anyway, try_mutant
+from tests.mutants.tables import FOLDER, Malformed, read_all
+from tests.support.effort import SHORT
 
 QUICK = [mutant for mutant in MUTANTS if mutant.quick]
 
@@ -22,10 +25,10 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy_project(tmp_path_factory.mktemp("mutants") / "pristine")
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
-def test_a_mutant_fits_the_code(mutant: Mutant) -> None:
-    """Whoever changes a line that a mutant breaks brings the mutant up to date."""
-    mutant.check()
+def test_all_mutants_fit_the_code() -> None:
+    """A change of a line that a mutant breaks, or of a test that it names, updates the mutant."""
+    found = [f"{one.mutant.name}: {one.by}" for one in misfits(MUTANTS)]
+    assert not found, "\n".join(found)
 
 
 def test_there_are_enough_of_each_family_and_none_twice() -> None:
@@ -34,6 +37,14 @@ def test_there_are_enough_of_each_family_and_none_twice() -> None:
     assert max(Counter(mutant.family for mutant in QUICK).values()) <= 3
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
     assert len({(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_no_table_is_left_out() -> None:
+    assert sorted(TABLES) == sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def test_mutants_are_tried_with_the_effort_of_make_test() -> None:
+    assert re.findall(r"^TEST_EFFORT *:?= *(\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE) == [str(SHORT)]
 
 
 def test_the_guarantee_says_how_many_there_are() -> None:
@@ -60,6 +71,7 @@ HALVED: Mutant = next(mutant for mutant in MUTANTS if mutant.name == "halved sca
             BROKEN,
             "no test imported shoal.mechanisms.counters.binary",
         ),
+        ({"tests": (), "long": HALVED.tests}, CAUGHT, HALVED.tests[0]),
     ],
 )
 def test_only_a_test_that_expected_otherwise_counts(
@@ -71,11 +83,109 @@ def test_only_a_test_that_expected_otherwise_counts(
 
 
 @pytest.mark.parametrize(
-    "change", [{"old": "no such text"}, {"old": "return"}, {"new": HALVED.old}, {"tests": ("test_data.py::test_none",)}]
+    "change",
+    [
+        {"old": "no such text"},
+        {"old": "return"},
+        {"new": HALVED.old},
+        {"tests": ("test_data.py::test_none",)},
+        {"long": ("test_data.py::test_none",)},
+    ],
 )
 def test_a_mutant_that_no_longer_fits_is_an_error(change: dict[str, Any]) -> None:
-    with pytest.raises(Misfit, match="bring the mutant up to date"):
+    with pytest.raises(Misfit, match="update the mutant"):
         dataclasses.replace(HALVED, **change).check()
+
+
+def test_a_test_that_is_marked_long_is_named_under_long() -> None:
+    marked = ("test_mutants.py::test_only_a_test_that_expected_otherwise_counts",)
+    with pytest.raises(Misfit, match="marks test_only_.* long: name it under `long`"):
+        dataclasses.replace(HALVED, tests=marked).check()
+    dataclasses.replace(HALVED, long=marked).check()
+
+
+def test_long_marks_are_read_from_the_source(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("""
+@pytest.mark.long
+async def test_a(): ...
+@pytest.mark.parametrize("x", [pytest.param(1, marks=pytest.mark.long)])
+def test_b(x): ...
+class Laws:
+    def test_c(self): ...
+@pytest.mark.long
+class TestLaws(Laws):
+    def test_d(self): ...
+class TestMore(Laws):
+    pytestmark = [pytest.mark.slow, pytest.mark.long]
+    def test_e(self): ...
+""")
+    (tmp_path / "all.py").write_text("pytestmark = pytest.mark.long\ndef test_a(): ...\n")
+    assert functions_of(tmp_path / "one.py") == {
+        "test_a": True, "test_b": False, "Laws::test_c": False, "TestLaws::test_c": True, "TestLaws::test_d": True,
+        "TestMore::test_c": False, "TestMore::test_e": True,
+    }  # fmt: skip
+    assert functions_of(tmp_path / "all.py") == {"test_a": True}
+
+
+TABLE = """
+[scale."counter.py"."halved"]
+old = '''
+  a "quoted"
+'''
+new = "b\\n"
+breach = "half the noise"
+test = "test_a.py::test_b"
+"""
+
+
+def test_a_table_is_a_mutant(tmp_path: Path) -> None:
+    path = tmp_path / "one.toml"
+    path.write_text(TABLE)
+    mutant = Mutant(
+        name="halved", family="scale", file="counter.py", old='  a "quoted"\n', new="b\n", breach="half the noise",
+        tests=("test_a.py::test_b",),
+    )  # fmt: skip
+    assert read_all([path]) == (mutant,)
+    # and what else it may have
+    path.write_text(TABLE.replace("test =", "long =") + 'test = ["a", "b"]\notherwise = "c"\nquick = true\n')
+    changes: dict[str, Any] = {"tests": ("a", "b"), "long": mutant.tests, "otherwise": "c", "quick": True}
+    assert read_all([path]) == (dataclasses.replace(mutant, **changes),)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("breach", "breech", 'one.toml, mutant "halved": the key breech is unknown'),
+        ('breach = "half the noise"', "", 'one.toml, mutant "halved": the key breach is missing'),
+        ("test = ", "quick = ", 'one.toml, mutant "halved": no test is named'),
+        ('"half the noise"', "1", 'one.toml, mutant "halved": the value of breach is not a str'),
+        ("test =", 'quick = "yes"\ntest =', 'one.toml, mutant "halved": the value of quick is not a bool'),
+        ('"test_a.py::test_b"', "[]", 'one.toml, mutant "halved": the value of test is not a pytest id'),
+        ('."halved"]', "]", 'one.toml, mutant "old": is not a table'),
+        (TABLE, "scale = 1", 'one.toml, "scale": is not a table'),
+        (TABLE, "[scale", "one.toml: "),
+        (TABLE, TABLE * 2, "one.toml: .*halved"),
+        (TABLE, TABLE + TABLE.replace("counter.py", "other.py"), 'one.toml: a second mutant has the name "halved"'),
+    ],
+)
+def test_a_table_with_a_mistake_is_refused(old: str, new: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(TABLE.replace(old, new))
+    with pytest.raises(Malformed, match=said):
+        read_all([tmp_path / "one.toml"])
+
+
+@pytest.mark.long
+def test_tests_marked_long_are_run_with_the_effort_of_the_long_suite(pristine: Path) -> None:
+    # given a test that is marked long, and passes with the effort of the long suite only
+    (pristine / "tests" / "test_effort.py").write_text(
+        "import pytest\nfrom tests.support.effort import EFFORT, LONG\n"
+        "@pytest.mark.long\ndef test_a():\n    assert EFFORT == LONG\ndef test_b():\n    assert EFFORT == LONG\n"
+    )
+    tests = ("test_effort.py::test_a", "test_effort.py::test_b")
+    # then it passes among the tests of the long suite, and is not found among the others
+    assert failing_anyway(tests, pristine, is_long=True) == {}
+    failing = failing_anyway(tests, pristine, is_long=False)
+    assert failing == {tests[0]: "not found in the short suite", tests[1]: "assertion"}
 
 
 @pytest.mark.slow

@@ -68,12 +68,14 @@ def tried(mutants: list[Mutant], jobs: int) -> Iterator[Verdict]:
             told = build(pristine)
             if told:
                 raise SystemExit(f"the kernel does not build: {told}")
-        failing = failing_anyway(mutants, pristine)
+        failing = failing_anyway((test for mutant in mutants for test in mutant.tests), pristine, is_long=False)
+        failing_long = failing_anyway((test for mutant in mutants for test in mutant.long), pristine, is_long=True)
 
         def verdict(number: int, mutant: Mutant) -> Verdict:
-            for test in mutant.tests:
-                if test in failing:
-                    return Verdict(mutant, BROKEN, f"{test} fails without any mutant: {failing[test]}", 0.0)
+            for tests, errors in ((mutant.tests, failing), (mutant.long, failing_long)):
+                for test in tests:
+                    if test in errors:
+                        return Verdict(mutant, BROKEN, f"{test} fails without any mutant: {errors[test]}", 0.0)
             return try_mutant(mutant, pristine, Path(folder) / str(number))
 
         with ThreadPoolExecutor(jobs) as pool:

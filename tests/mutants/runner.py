@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.mutants.mutant import ROOT, Mutant
 from tests.mutants.witness import REPORT
-from tests.support.effort import LONG, VARIABLE
+from tests.support.effort import LONG, SHORT, VARIABLE
 
 LIMIT = 600  # seconds that the tests of one mutant may take
 NATIVE = "native"  # the folder of a copy that has its kernel
@@ -85,8 +85,10 @@ def try_mutant(mutant: Mutant, pristine: Path, folder: Path) -> Verdict:
         told = build(folder)
         if told:
             return Verdict(mutant, BROKEN, f"it does not compile: {told}", time.monotonic() - started)
-    report = run_tests(folder, mutant.tests, "-x")
-    outcome, by = judge(mutant, report, folder)
+    outcome, by = SURVIVED, ""
+    for tests, is_long in ((mutant.tests, False), (mutant.long, True)):
+        if tests and outcome == SURVIVED:
+            outcome, by = judge(mutant, run_tests(folder, tests, "-x", is_long=is_long), folder)
     shutil.rmtree(folder)
     return Verdict(mutant, outcome, by, time.monotonic() - started)
 
@@ -95,15 +97,20 @@ def try_mutant(mutant: Mutant, pristine: Path, folder: Path) -> Verdict:
 TWIN = {"SHOAL_KERNEL": "off"}
 
 
-def run_tests(folder: Path, tests: Iterable[str], *options: str) -> dict[str, Any]:
-    """Run tests of a copy, in a process of its own; what the witness saw."""
+def run_tests(folder: Path, tests: Iterable[str], *options: str, is_long: bool = False) -> dict[str, Any]:
+    """Run tests of a copy in a process of its own, and return the report of the witness.
+
+    Tests are run as in `make test`, or as in `make test-long` if `is_long`: with its effort and the tests marked long.
+    """
     with tempfile.TemporaryDirectory(prefix="shoal-mutants-") as work:
         written = Path(work) / "report.json"
         mine = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST", "PYTHON"))}
-        mine |= {"PYTHONPATH": f"{folder / NATIVE}:{folder}", REPORT: str(written), VARIABLE: str(LONG)}
+        mine |= {"PYTHONPATH": f"{folder / NATIVE}:{folder}", REPORT: str(written)}
+        mine |= {VARIABLE: str(LONG if is_long else SHORT)}
+        marks = ("-m", "") if is_long else ()  # else pyproject.toml deselects tests marked long
         try:
             done = subprocess.run(
-                [*PYTEST, f"--basetemp={work}/tmp", *options, *(f"tests/{one}" for one in tests)],
+                [*PYTEST, f"--basetemp={work}/tmp", *marks, *options, *(f"tests/{one}" for one in tests)],
                 cwd=folder, env=mine | TWIN,
                 capture_output=True, text=True, timeout=LIMIT, check=False,
             )  # fmt: skip
@@ -142,14 +149,18 @@ def judge(mutant: Mutant, report: dict[str, Any], folder: Path) -> tuple[str, st
     return SURVIVED, f"{len(report['passed'])} tests passed"
 
 
-def failing_anyway(mutants: Iterable[Mutant], pristine: Path) -> dict[str, str]:
-    """Which of the tests fail without a mutant, or are not there, and what was said."""
-    tests = list(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
+def failing_anyway(wanted: Iterable[str], pristine: Path, *, is_long: bool) -> dict[str, str]:
+    """Tests among `wanted` that fail without a mutant or are not collected, each with its error."""
+    tests = list(dict.fromkeys(wanted))
+    if not tests:
+        return {}  # without a test to run, pytest would run all
     files = dict.fromkeys(test.partition("::")[0] for test in tests)
-    there = set(run_tests(pristine, files, "--collect-only")["collected"])
+    there = set(run_tests(pristine, files, "--collect-only", is_long=is_long)["collected"])
     there |= {name.partition("[")[0] for name in there} | {f"tests/{file}" for file in files}
-    found = {test: "not found" for test in tests if f"tests/{test}" not in there}
-    for failed in run_tests(pristine, [test for test in tests if test not in found])["failed"]:
+    absent = f"not found in the {'long' if is_long else 'short'} suite"
+    found = {test: absent for test in tests if f"tests/{test}" not in there}
+    present = [test for test in tests if test not in found]
+    for failed in run_tests(pristine, present, is_long=is_long)["failed"] if present else ():
         name = str(failed["test"]).removeprefix("tests/")
         told = failed["said"] or failed["kind"]
         found |= {test: told for test in tests if not name or f"{name}[".startswith((f"{test}[", f"{test}::"))}

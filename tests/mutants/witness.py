@@ -47,6 +47,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
         _failed.append({"test": report.nodeid, "when": "collect", "kind": "collection", "said": report.longreprtext})
 
 
+@pytest.hookimpl(trylast=True)  # after tests are deselected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     _collected.extend(item.nodeid for item in items)
 

@@ -1,7 +1,7 @@
 """How much the tests try: a test says how often, and an effort multiplies it.
 
-`SHOAL_TEST_EFFORT` is 1 unless it is set. `make test` sets half, and `make quick` a tenth, so that they end soon;
-`make test-long` and mutants are run with `LONG`.
+`SHOAL_TEST_EFFORT` is 1 unless it is set. `make test` sets `SHORT`, `make quick` a tenth, and `make test-long` `LONG`.
+Mutants are tried with `SHORT`, and with `LONG` where only the long suite catches them.
 """
 
 import os
@@ -10,7 +10,7 @@ from hypothesis import settings
 
 VARIABLE = "SHOAL_TEST_EFFORT"
 EFFORT = float(os.environ.get(VARIABLE, "1"))
-LONG = 5.0
+SHORT, LONG = 0.5, 5.0
 FEWEST = 3  # so little effort that a law is no longer tried does not exist
 
 
