@@ -2,15 +2,13 @@
 
 import gc
 import os
-from collections.abc import Generator, Iterator
-from importlib.util import find_spec
+from collections.abc import Iterator
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 from hypothesis import settings
 
-from tests.support import coverage
+from tests.support import backends, coverage
 
 gc.disable()  # until all is collected: of what is imported nothing is garbage, and looking takes a third of the time
 coverage.measure()  # before any module of shoal is imported
@@ -28,8 +26,6 @@ HERE = Path(__file__).parent
 BROKERS = {"kafka", "demo", "shown", "half_way"}  # fixtures
 # Where `make test` looks for tests with a broker: all the others are not even imported beside them.
 WITH_BROKERS = [HERE / name for name in ("kafka", "agents", "cli", "test_releases_page.py")]
-HAS_KERNEL = find_spec("shoal_kernel") is not None
-KERNEL, ON, OFF = "SHOAL_KERNEL", "on", "off"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,20 +42,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"{item.nodeid} needs a broker: name it in tests/conftest.py and Makefile")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Both lanes in turn: a test's name says which one its workers and file runs go by, unless the environment does.
-
-    What `make test` tries in one lane, parts of `make test-long` try in both: they set the variable.
-    """
-    with pytest.MonkeyPatch.context() as environment:
-        if KERNEL not in os.environ:
-            by_kernel = HAS_KERNEL and crc32(item.nodeid.encode()) % 2
-            environment.setenv(KERNEL, ON if by_kernel else OFF)
-        return (yield)
+@pytest.fixture(params=backends.BACKENDS)
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Backend of all workers and file runs of a test: "python", then "kernel" if it is installed."""
+    name = str(request.param)
+    monkeypatch.setenv(backends.VARIABLE, backends.VALUES[name])
+    return name
 
 
 def pytest_collection_finish() -> None:
+    """Let workers and file runs use the reference in Python unless the environment or `backend` names another."""
+    os.environ.setdefault(backends.VARIABLE, backends.OFF)
     gc.freeze()
     gc.enable()
 

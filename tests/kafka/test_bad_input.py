@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 
 from shoal.stream.partitioning import PARTITIONERS
+from tests.support.backends import mostly
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka, Record
 from tests.support.people import START, visits
@@ -67,7 +68,8 @@ def partition_of(value: bytes | None, reason: str | None) -> int:
     return home if reason is None else 1 - home
 
 
-def test_bad_input_is_a_dead_letter_and_changes_no_release(kafka: Kafka, tmp_path: Path) -> None:
+@mostly("kernel")
+def test_bad_input_is_a_dead_letter_and_changes_no_release(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     metric = {"name": "city", "group": "city"}
     with Deployment(kafka, tmp_path, metric, sources={"events": 2}, partitions=2) as shoals:
         # given good events, and bad ones among them, each in the partition of its user, or of somebody

@@ -31,7 +31,7 @@ def busy_worker(shoals: Deployment, events: list[bytes]) -> Worker:
 
 def refuses(worker: Worker, *parts: str) -> None:
     """It ends with 1 and one line for people that holds these words."""
-    assert worker.exit_status(60) == 1, worker.text[-3000:]
+    assert worker.exit_status() == 1, worker.text[-3000:]
     assert worker.last_word.startswith("shoal: "), worker.text[-3000:]
     for part in parts:
         assert part in worker.last_word

@@ -6,12 +6,14 @@ import numpy as np
 import orjson
 
 from shoal.stream.partitioning import PARTITIONERS
+from tests.support.backends import mostly
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import START, visits
 
 
-def test_two_topics_of_different_sizes_and_many_metrics(kafka: Kafka, tmp_path: Path) -> None:
+@mostly("kernel")
+def test_two_topics_of_different_sizes_and_many_metrics(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     metrics = (
         {"name": "hourly"},
         {"name": "daily-city", "group": "city", "every": "1d"},

@@ -7,7 +7,10 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.kafka.kafka_tools import Toy, read_all, run
+from tests.support.backends import mostly
 from tests.support.effort import tries
 from tests.support.kafka import Kafka
 
@@ -39,6 +42,7 @@ def feed_until(app: Toy, enough: threading.Event) -> threading.Thread:
     return thread
 
 
+@pytest.mark.long
 def test_workers_killed_at_random_moments_change_nothing(kafka: Kafka, tmp_path: Path) -> None:
     # given events that keep coming, and a static member, whose place is free at once
     app = toy(kafka, {"clicks": 4}, partitions=4, instance="one")
@@ -97,6 +101,7 @@ def records(app: Toy, isolation: str) -> int:
     return sum(len(partition) for topic in topics for partition in topic.values())
 
 
+@pytest.mark.long
 def test_workers_come_and_go(kafka: Kafka, tmp_path: Path) -> None:
     # given two topics of different partition counts, and one worker
     app = toy(kafka, TWO_TOPICS)
@@ -119,7 +124,8 @@ def test_workers_come_and_go(kafka: Kafka, tmp_path: Path) -> None:
     assert app.differences() == []
 
 
-def test_lost_batches_are_read_again(kafka: Kafka, tmp_path: Path) -> None:
+@mostly("kernel")
+def test_lost_batches_are_read_again(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     # given a worker that loses every tenth batch between fetch and partition
     app = toy(kafka, TWO_TOPICS)
     app.produce(60_000)
@@ -133,6 +139,7 @@ def test_lost_batches_are_read_again(kafka: Kafka, tmp_path: Path) -> None:
     assert app.differences() == []
 
 
+@pytest.mark.long
 def test_a_second_worker_starts_from_what_the_first_one_wrote(kafka: Kafka, tmp_path: Path) -> None:
     app = toy(kafka, TWO_TOPICS)
     for round_ in range(2):

@@ -6,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
@@ -14,6 +15,7 @@ from tests.kafka.kafka_tools import Toy, make_topics, read_all, run
 from tests.support.kafka import Kafka
 
 
+@pytest.mark.long
 def test_a_worker_rides_out_a_dead_broker(tmp_path: Path) -> None:
     # given a busy worker
     with Broker() as broker:

@@ -6,6 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from tests.support.backends import mostly
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import visits
@@ -18,12 +19,13 @@ METRICS = (
 )
 
 
+@mostly("kernel")
 @pytest.mark.parametrize(
     "instances",
     [pytest.param((None, None), id="dynamic", marks=pytest.mark.long), pytest.param(("one", "two"), id="static")],
 )
 def test_a_worker_frozen_in_the_midst_of_its_work_is_fenced(
-    kafka: Kafka, tmp_path: Path, instances: tuple[str | None, str | None]
+    kafka: Kafka, tmp_path: Path, instances: tuple[str | None, str | None], backend: str
 ) -> None:
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": 4}, partitions=4) as shoals:
         # given two workers, and more events than can be read at once
@@ -53,7 +55,8 @@ def test_a_worker_frozen_in_the_midst_of_its_work_is_fenced(
         shoals.stop_all()
 
 
-def test_a_worker_frozen_in_idleness_works_from_its_heirs_state(kafka: Kafka, tmp_path: Path) -> None:
+@mostly("python")
+def test_a_worker_frozen_in_idleness_works_from_its_heirs_state(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": 4}, partitions=4) as shoals:
         # given two workers that have done what there was, of whom one stops dead and is replaced by the other
         events = visits(2_000)
@@ -77,6 +80,7 @@ def test_a_worker_frozen_in_idleness_works_from_its_heirs_state(kafka: Kafka, tm
         shoals.stop_all()
 
 
+@pytest.mark.usefixtures("backend")
 def test_partitions_move_before_their_first_event(kafka: Kafka, tmp_path: Path) -> None:
     # An offset in the group says that a state must be there: workers that had nothing to do must not leave one.
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": 4}, partitions=4) as shoals:
@@ -96,7 +100,8 @@ def test_partitions_move_before_their_first_event(kafka: Kafka, tmp_path: Path) 
         second.stop()
 
 
-def test_workers_come_and_go_over_eight_by_eight_partitions(kafka: Kafka, tmp_path: Path) -> None:
+@mostly("kernel")
+def test_workers_come_and_go_over_eight_by_eight_partitions(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": 8}, partitions=8) as shoals:
         # given events that keep coming, and one worker, then two, then three, who have an equal part of everything
         events = visits(8_000)

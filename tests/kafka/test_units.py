@@ -9,6 +9,7 @@ import orjson
 from shoal.stream.state_mark import MARK
 from tests.stream.simulation import names_of
 from tests.support.audit import audit, replay
+from tests.support.backends import mostly
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import visits
@@ -27,7 +28,8 @@ USERS = 60
 HALF_A_DAY = 12 * 3600  # seconds
 
 
-def test_kills_change_no_release_and_periods_leave_the_changelog(kafka: Kafka, tmp_path: Path) -> None:
+@mostly("kernel")
+def test_kills_change_no_release_and_periods_leave_the_changelog(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": 2}, partitions=2) as shoals:
         del shoals.metrics[-1]["max_contributions"]
         shoals.write_config()

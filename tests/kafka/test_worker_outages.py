@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.backends import mostly
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import visits
@@ -34,7 +35,8 @@ def own_postgres() -> Iterator[StoppablePostgres]:
         yield server
 
 
-def test_workers_ride_out_a_broker_that_is_killed(own_kafka: Kafka, tmp_path: Path) -> None:
+@mostly("kernel")
+def test_workers_ride_out_a_broker_that_is_killed(own_kafka: Kafka, tmp_path: Path, backend: str) -> None:
     with Deployment(own_kafka, tmp_path, *METRICS, sources={"events": 4}, partitions=4) as shoals:
         # given two busy workers
         events = visits(30_000, step=10)

@@ -317,7 +317,7 @@ class Oracle:
 
     def _finish(self) -> None:
         for run in self._runs:
-            assert run.wait(120) == 0, (self.folder / "log").read_text()
+            assert run.wait(600) == 0, (self.folder / "log").read_text()
 
     def releases(self) -> list[bytes]:
         self._finish()

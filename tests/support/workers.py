@@ -13,7 +13,7 @@ from typing import Any
 from tests.support import nursery
 
 LEAVES_WITHIN = 20.0  # seconds from SIGTERM to exit, as promised, on a machine that has time for it
-PATIENCE = 5.0  # so many times longer on one that has not
+PATIENCE = 5.0  # factor for a machine that is slow, and busy with other tests
 
 
 def shoal(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -21,7 +21,7 @@ def shoal(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedPr
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         process = nursery.start(*arguments, output=output, errors=errors, cwd=cwd)
         try:
-            process.wait(120)
+            process.wait(120 * PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             raise
@@ -30,10 +30,10 @@ def shoal(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedPr
 
 
 def wait_until(done: Callable[[], Any], limit: float, else_say: Callable[[], str], every: float = 0.05) -> None:
-    """Return when it is done; past the limit, fail and say how things stood."""
-    end = time.monotonic() + limit
+    """Return when `done` is true; past `limit` seconds of a fast machine, fail with what `else_say` returns."""
+    end = time.monotonic() + limit * PATIENCE
     while not done():
-        assert time.monotonic() < end, f"not within {limit:.0f} s: {else_say()}"
+        assert time.monotonic() < end, f"not within {limit * PATIENCE:.0f} s: {else_say()}"
         time.sleep(every)
 
 
@@ -120,7 +120,7 @@ class Worker:
         status = self.exit_status(LEAVES_WITHIN * PATIENCE)
         assert status == 0, f"exit {status}: {self.text[-3000:]}"
 
-    def exit_status(self, limit: float = 60.0) -> int:
+    def exit_status(self, limit: float = 60.0 * PATIENCE) -> int:
         """Wait for its end."""
         try:
             return self.process.wait(limit)

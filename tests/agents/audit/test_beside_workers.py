@@ -14,13 +14,15 @@ from shoal.agents.cli.main import app
 from shoal.models.errors import LedgerError
 from tests.agents.audit.test_commands import FULL
 from tests.support.audit import audit, replay
+from tests.support.backends import mostly
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import visits
 from tests.support.workers import tails, wait_until
 
 
-def test_workers_may_run_beside_and_metrics_may_come_and_go(kafka: Kafka, tmp_path: Path) -> None:
+@mostly("kernel")
+def test_workers_may_run_beside_and_metrics_may_come_and_go(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     # given two metrics, one of which is retired when half of the events are through
     events = visits(1_600, step=300)
     old = ({"name": "stays", "every": "2h"}, FULL | {"name": "goes", "group": "city"})

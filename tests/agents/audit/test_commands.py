@@ -60,6 +60,7 @@ def clone(original: Original, tmp_path: Path) -> Clone:
 # ---------------------------------------------------------------- what is as it was
 
 
+@pytest.mark.usefixtures("backend")
 def test_what_a_worker_released_is_confirmed(original: Original) -> None:
     deployment = original.deployment
     count = len(deployment.releases())

@@ -18,6 +18,7 @@ from shoal.models.errors import ConfigError, KafkaError
 from shoal.stream.deltas.record import key_of
 from shoal.stream.state_mark import MARK
 from tests.kafka.test_trimming import delete, is_read
+from tests.support.backends import mostly
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.workers import wait_until
@@ -51,7 +52,8 @@ def pairs(shoals: Deployment, who: str) -> list[int | None]:
     return [each["samples"] for each in ask(shoals.config, who)["pairs"]["kept"]]
 
 
-def test_what_a_worker_keeps_of_a_person_is_told(kafka: Kafka, tmp_path: Path) -> None:
+@mostly("kernel")
+def test_what_a_worker_keeps_of_a_person_is_told(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": 2}, partitions=2) as shoals:
         # given four events of ann's in two days, and one of bob's
         events = [("ann", 0, "A"), ("ann", DAY, "A"), ("ann", DAY, "B"), ("ann", DAY + 60, "A"), ("bob", DAY, "B")]

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from tests.support.backends import mostly
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.workers import wait_until
@@ -59,12 +60,13 @@ def asked(shoals: Deployment) -> Iterator[Asked]:
         try:
             yield Asked(process, log, shoals.app, shoals.topic())
             process.terminate()
-            assert process.wait(30) == 0, log.read_text()[-3000:]
+            assert process.wait(150) == 0, log.read_text()[-3000:]
         finally:
             process.kill()
 
 
-def test_tables_show_what_a_running_worker_holds(kafka: Kafka, tmp_path: Path) -> None:
+@mostly("kernel")
+def test_tables_show_what_a_running_worker_holds(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": 2}, partitions=2) as shoals:
         # given a worker, and events of two days: ann's one of the first day and three of the second, and one of bob's
         hour, day = 3600, 86400

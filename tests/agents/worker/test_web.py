@@ -20,6 +20,7 @@ from shoal.agents.worker.host import Host
 from shoal.agents.worker.stages import Stages
 from shoal.agents.worker.web import PortTaken, Totals, is_ready, serve
 from shoal.stream.machine import StagePartition
+from tests.support.backends import mostly
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.workers import shoal, wait_until
@@ -79,7 +80,8 @@ class WithPort(Deployment):
             file.write(f"[web]\nport = {self.port}\n")
 
 
-def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: Path) -> None:
+@mostly("kernel")
+def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     metrics = ({"name": "few", "max_contributions": 2, "group": "city"},)
     with WithPort(kafka, tmp_path, *metrics, sources={"events": 2}, partitions=2, idle_after="1s") as shoals:
         # given events, one of a user beyond the cap, one of a user in a second city, two that cannot be used
