@@ -10,18 +10,20 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/generate/*.py docs/generate/*/*.py)
 
-.PHONY: help install kernel tools demo demo-geo test test-stories test-laws test-kernel test-long test-twin quick check lint style types doctest fix reference docs pictures lock wheel wheels clean
+.PHONY: help install python kernel tested tooled programs tools demo demo-geo test test-stories test-laws test-kernel test-long test-twin quick check lint style mypy types doctest fix reference docs pictures lock wheel wheels clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-growth bench-release bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-lanes test-cluster fuzz
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo      install, then stream real purchases through a real Kafka and look at the releases'
 	@echo 'make demo-geo  the same with simulated buses: speeds by place and hour, on a map'
-	@echo 'make install   install everything into .venv, with the kernel where there is cargo; the commands are then .venv/bin/shoal'
+	@echo 'make install   install what is needed to run shoal into .venv: Kafka, the kernel where there is cargo, .venv/bin/shoal'
 	@echo 'make kernel    build the kernel, the hot path in Rust (see docs/explanation/kernel.md), and say why if that fails'
-	@echo 'make tools     install the programs that tests need and that are missing: Chromium, Prometheus, kcat, jq (with apt, as root)'
-	@echo 'make quick     lint, types and the tests that need no broker, with little effort; P=mechanisms/slot: those of a folder'
-	@echo 'make test      everything that must hold: format, lint, types, imports, doctests, tests, coverage'
+	@echo 'make tools     install what tests, benchmarks and pages need: peers, MkDocs, Chromium, Prometheus, kcat, jq (programs with apt, as root)'
+	@echo 'make quick     lint, types and the tests that your changes reach and that need no broker, with little effort (BASE=HEAD~3: since that commit)'
+	@echo 'make quick P=mechanisms/slot'
+	@echo '               the same with all tests of a folder'
+	@echo 'make test      format, lint, types, imports, doctests, tests, coverage; tests/README.md says which test catches what'
 	@echo 'make test-twin stream, privacy and kills without the kernel, by its Python twin (some minutes)'
 	@echo 'make test-long all that takes long, a line for each part (some hours; ARGS="laws mutants": these only)'
 	@echo 'make check     format, lint, types, imports and doctests'
@@ -70,30 +72,50 @@ help:
 	@echo
 	@echo 'Type first:  make demo'
 
-# The kernel is optional: where there is no Rust, nothing is built, and the Python twin does all.
+# What a user needs to run shoal: its packages, Kafka with its Java, and the kernel where there is Rust. The kernel is
+# compiled beside the downloads, and once for each state of its sources on a machine (distribution/kernel.py).
 install: $(INSTALLED)
-	@if command -v cargo >/dev/null; then $(MAKE) --no-print-directory $(KERNEL) \
-		|| echo 'the kernel could not be built (see above): Python does the same, slower'; fi
+	@$(KERNEL) install || echo 'the kernel could not be built (see above): Python does the same, slower'
+
+KERNEL := $(BIN)/python -m distribution.kernel
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint requirements.lock
 
 # Last of all comes the stamp: whatever is interrupted is done again, whatever is done is instant.
 $(INSTALLED): pyproject.toml requirements.lock $(wildcard shoal/agents/broker/*.lock)
+	@$(MAKE) --no-print-directory python
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(KERNEL) build & kernel=$$!; trap "kill $$kernel 2>/dev/null" INT TERM; \
+	{ $(PIP) --editable '.[$(EXTRA)]' && $(BIN)/python -m shoal.agents.broker.jars; }; status=$$?; wait $$kernel; exit $$status
+	touch $@ .venv/.has-$(EXTRA)
+
+python:
 	@test -n '$(PYTHON)' || { echo 'shoal needs Python 3.11 or newer: install one, or name it: make install PYTHON=/path/to/python3'; exit 1; }
 	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo 'shoal needs Python 3.11 or newer; $(PYTHON) is older'; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[test]'
-	$(BIN)/python -m shoal.agents.broker.jars
-	$(BIN)/python -m shoal.agents.broker.rehearsal
-	@command -v cargo >/dev/null || echo 'there is no cargo, so no kernel is built: Python does the same, slower'
-	touch $@
 
-KERNEL := .venv/.kernel
 kernel: $(INSTALLED)
-	@if command -v cargo >/dev/null; then $(MAKE) --no-print-directory $(KERNEL); \
-	else echo 'there is no cargo, so no kernel is built: Python does the same, slower'; fi
+	@$(KERNEL) install
 
-$(KERNEL): $(wildcard kernel/src/*.rs kernel/src/*/*.rs) kernel/Cargo.toml kernel/Cargo.lock kernel/pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps ./kernel
+# What `make test` needs beside that. In a fresh clone both are one call of pip. A rehearsal makes later starts of
+# Kafka faster.
+TESTED := .venv/.tested
+EXTRA := demo
+tested: EXTRA := test
+tested: $(TESTED) kernel
+
+$(TESTED): $(INSTALLED)
+	test -e .venv/.has-test || $(PIP) --editable '.[test]'
+	$(BIN)/python -m shoal.agents.broker.rehearsal
 	touch $@
+
+# What only `make test-long`, benchmarks and generated pages need: peers, documentation, builders of wheels.
+TOOLED := .venv/.tooled
+tooled: EXTRA := tools
+tooled: $(TOOLED) kernel
+
+$(TOOLED): $(INSTALLED)
+	test -e .venv/.has-tools || $(PIP) --editable '.[tools]'
+	$(BIN)/python -m shoal.agents.broker.rehearsal
+	touch $(TESTED) $@
 
 demo: install
 	$(BIN)/shoal demo
@@ -105,21 +127,28 @@ check: lint doctest
 
 lint: style types
 
-style: install
+style: tested
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-types: install
+# mypy's cache of the last run on this machine is kept for new checkouts; `make test-long` does without it.
+MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/shoal/mypy
+mypy: tested
+	@test -e .mypy_cache || { test -e $(MYPY_CACHE) && cp -R $(MYPY_CACHE) .mypy_cache; } || true
 	$(BIN)/mypy $(SOURCES)
+	@mkdir -p $(dir $(MYPY_CACHE)) && rm -rf $(MYPY_CACHE).new && cp -R .mypy_cache $(MYPY_CACHE).new \
+		&& rm -rf $(MYPY_CACHE) && mv $(MYPY_CACHE).new $(MYPY_CACHE) || true
+
+types: mypy
 	$(BIN)/lint-imports
 
-doctest: install
+doctest: tested
 	$(BIN)/python -m pytest --quiet --doctest-modules --ignore=shoal/migrations shoal benchmarks
 
 # Tests of the page need a real browser, those of metrics a real Prometheus, those of recipes a real kcat, which are
 # packages of the system: they are installed where that is possible.
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
-tools:
+programs:
 	@missing=; found=; for name in $(BROWSERS); do command -v $$name >/dev/null && found=$$name; done; \
 	[ -n "$$found" ] || missing=chromium; { command -v prometheus && command -v promtool; } >/dev/null || missing="$$missing prometheus"; \
 	for name in kcat jq; do command -v $$name >/dev/null || missing="$$missing $$name"; done; \
@@ -128,11 +157,24 @@ tools:
 	{ $$as_root apt-get update -qq && $$as_root apt-get install -qq --yes --no-install-recommends $$missing >/dev/null; } \
 		|| { echo "tests need programs that are missing, and they cannot be installed from here: install $$missing"; exit 1; }
 
+# Everything for `make test-long`, benchmarks and generated pages.
+tools: tooled programs
+
 # Coverage counts branches, and what worker processes run. The mathematics and what crosses a boundary: all of it.
-test: style tools kernel
+test: python
+	@$(STEP) start
+	@$(STEP) install
+	@$(MAKE) --no-print-directory tested programs
+	@$(STEP) style
+	@$(MAKE) --no-print-directory style
+	@$(STEP) tests
 	rm -rf $(COVERAGE) && mkdir $(COVERAGE)
 	SHOAL_TEST_EFFORT=$(TEST_EFFORT) SHOAL_TEST_COVERAGE=$(COVERAGE) $(MAKE) --no-print-directory --jobs=3 --keep-going types test-stories test-laws test-kernel
+	@$(STEP) coverage
 	$(BIN)/python -m tests.support.coverage $(COVERAGE) mechanisms=100 models=100 stream=95 agents=90
+	@$(STEP) end
+
+STEP = $(PYTHON) -m tests.support.progress
 
 # At once: the tests with a broker mostly wait, the others compute, and step back for them. A file stays in one process,
 # and so do the brokers and tables that its tests share; the longest stories come first. Types are checked beside them.
@@ -149,44 +191,43 @@ test-laws:
 		| sed -u 's/^/others:  /'
 
 test-kernel:
-	@if command -v cargo >/dev/null; then \
-		nice -n 10 cargo test --quiet --manifest-path kernel/Cargo.toml --no-default-features | sed -u 's/^/kernel:  /' \
-		&& nice -n 10 cargo test --quiet --locked --manifest-path kernel/fuzz/Cargo.toml | sed -u 's/^/kernel:  /'; fi
+	@nice -n 10 $(KERNEL) test | sed -u 's/^/kernel:  /'
 
 # Where no kernel is installed, as in a second job of CI, and where one is: the twin does all that the kernel does.
-test-twin: $(INSTALLED)
+test-twin: $(TESTED)
 	SHOAL_KERNEL=off $(BIN)/python -m tests.golden
 	SHOAL_KERNEL=off SHOAL_TEST_EFFORT=$(QUICK_EFFORT) $(BIN)/python $(PYTEST) -n2 -m 'not long' $(TWINS)
 
-TWINS := tests/stream tests/privacy tests/agents/test_lane.py tests/kafka/test_kills.py tests/kafka/test_trimming.py
+TWINS := tests/stream tests/privacy tests/agents/test_lane.py tests/kafka/test_equality.py tests/kafka/test_trimming.py
 QUICK_EFFORT := 0.1
 
-# The tests of a folder, `make quick P=mechanisms/slot`, or all that need no broker, with little effort.
-quick: install
+# The tests that the changes since the merge base reach (BASE=COMMIT: since that commit), or those of a folder
+# (P=mechanisms/slot): without brokers, and with little effort.
+QUICK := --quiet --dist=loadfile -n2 -m 'not kafka and not slow and not long'
+quick: mypy
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
-	$(BIN)/mypy $(SOURCES)
-	SHOAL_TEST_EFFORT=$(QUICK_EFFORT) $(BIN)/python $(PYTEST) -n2 -m 'not kafka and not slow and not long' $(if $(P),tests/$(P),tests)
+	SHOAL_TEST_EFFORT=$(QUICK_EFFORT) $(BIN)/python -m $(if $(P),pytest $(QUICK) tests/$(P),tests.support.impact --base '$(BASE)' --run $(QUICK))
 
 # What takes long, in files and marks that plain pytest does not collect. All of it, with a line for each part;
 # ARGS="laws mutants": only these.
-test-long: install
+test-long: tools
 	$(BIN)/python -m tests.long $(ARGS)
 
 # Three brokers under workers, killed, frozen and restarted; three with TLS and rights; other versions of Kafka; compaction.
-test-cluster: install
+test-cluster: tested
 	$(BIN)/python -m pytest -s $(ARGS) tests/long/cluster_*.py
 
 # Histories of deploys: two hundred on real rules, seven of real workers on Kafka; and workers that come and go.
-test-deploys: install
+test-deploys: tested
 	$(BIN)/python -m pytest -q $(ARGS) tests/long/deploys.py tests/long/workers.py
 
 # Rights and offsets that are changed under workers.
-test-operators: install
+test-operators: tested
 	$(BIN)/python -m pytest -q $(ARGS) tests/long/operators.py
 
 # File runs, workers, kills, outages and restores in many more orders than `make test` tries.
-test-orders: install
+test-orders: tested
 	$(BIN)/python -m pytest -q $(ARGS) tests/long/orders.py
 
 # Mutated records and batches in both lanes; whatever differs is an error.
@@ -194,14 +235,14 @@ test-lanes: kernel
 	$(BIN)/python -m tests.long.lanes $(ARGS)
 
 # The kernel's readers and writers, each some minutes, under AddressSanitizer.
-fuzz: install
+fuzz: tested
 	$(BIN)/python -m tests.long.fuzz $(ARGS)
 
-fix: install
+fix: tested
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-reference: install
+reference: tooled
 	$(BIN)/python -m docs.generate.configuration > docs/reference/configuration.md
 	$(BIN)/python -m docs.generate.commands > docs/reference/commands.md
 	$(BIN)/python -m docs.generate.sql > docs/reference/sql.md
@@ -215,30 +256,30 @@ reference: install
 	$(BIN)/python -m docs.generate.contributions_table --write
 
 # The pictures of docs/explanation/algorithms; ARGS="counters sharp": these only.
-pictures: install
+pictures: tooled
 	$(BIN)/python -m docs.generate.pictures $(ARGS)
 
 # The variable silences what the theme's makers say of its successor.
-docs: install
+docs: tooled
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(or $(ARGS),build) --strict
 
 # Other systems are installed into .bench, which `make clean` removes.
 bench: kernel
 	$(BIN)/python -m benchmarks.speed $(ARGS)
 
-bench-accuracy: install
+bench-accuracy: tooled
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
-bench-decay: install
+bench-decay: tooled
 	$(BIN)/python -m benchmarks.decay $(ARGS)
 
-bench-places: install
+bench-places: tooled
 	$(BIN)/python -m benchmarks.places $(ARGS)
 
-bench-few-users: install
+bench-few-users: tooled
 	$(BIN)/python -m benchmarks.few_users $(ARGS)
 
-bench-presence: install
+bench-presence: tooled
 	$(BIN)/python -m benchmarks.presence $(ARGS)
 
 # Both lanes of bound, without a broker.
@@ -250,38 +291,38 @@ bench-growth: kernel
 	$(BIN)/python -m benchmarks.growth $(ARGS)
 
 # Release, without a broker.
-bench-release: install
+bench-release: tooled
 	$(BIN)/python -m benchmarks.release $(ARGS)
 
-bench-keys: install
+bench-keys: tooled
 	$(BIN)/python -m benchmarks.shown_keys $(ARGS)
 
-bench-idle: install
+bench-idle: tooled
 	$(BIN)/python -m benchmarks.idle $(ARGS)
 
 # Random configurations of every family, none of which may lose more than its epsilon.
 # ARGS='--configurations 300 --seed 7 --family slots --jobs 2 --json'.
-audit-privacy: install
+audit-privacy: tested
 	$(BIN)/python -m tests.privacy.auditor $(ARGS)
 # Each mutant must be caught by a test; ARGS='--family noise', ARGS=--quick, ARGS=--json.
-mutants: install
+mutants: tested
 	$(BIN)/python -m tests.mutants $(ARGS)
 
 # The stored bytes of tests/golden, from this version. `python -m tests.golden` only says what differs.
-golden: install
+golden: tested
 	$(BIN)/python -m tests.golden --write
 
 # After a change of dependencies: the newest that pyproject.toml allows, written down.
 lock:
 	rm -rf .venv
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[tools]'
 	$(BIN)/python -m pip freeze --exclude-editable > requirements.lock
 	$(BIN)/python -m distribution.sbom
 	$(MAKE) install
 
 # The time in it is that of the commit: who builds it again from the same commit has the same bytes.
-wheel: install
+wheel: tooled
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(BIN)/python -m hatchling build --target wheel --directory dist
 	sha256sum dist/shoal-*.whl
 
@@ -299,4 +340,4 @@ wheels: wheel
 	sha256sum dist/shoal_kernel-*.whl
 
 clean:
-	rm -rf .venv .bench build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .test-long
+	rm -rf .venv .bench build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .test-long .make-test.json

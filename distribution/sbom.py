@@ -78,7 +78,7 @@ def _json(bom: Bom) -> str:
 
 def _extras() -> list[str]:
     """All that a package index is asked for; the kernel has a bill of its own (`crates.py`)."""
-    others = ("all", "docs", "kernel", "test")
+    others = ("all", "docs", "kernel", "test", "tools")
     return [CORE, *(extra for extra in PROJECT["optional-dependencies"] if extra not in others)]
 
 

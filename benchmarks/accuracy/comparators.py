@@ -12,9 +12,10 @@ import math
 import time as clock
 from fractions import Fraction
 from functools import lru_cache
+from importlib import import_module
+from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 
 from benchmarks.accuracy.bounding import Contributions
 from benchmarks.accuracy.driving import EPSILON, Runs
@@ -59,12 +60,13 @@ def opendp(data: Input, kept: Contributions, at: Ints, releases: int, keys: int)
     return of_runs(Runs(OPENDP, values, values, sd, half, clock.perf_counter() - began), data, at[chosen])
 
 
-def measurement(users: int, most: int, epsilon: Fraction) -> tuple[dp.Measurement, float]:
+def measurement(users: int, most: int, epsilon: Fraction) -> tuple[Any, float]:
     """The sum of one number of each user in 0 .. most, and its scale: replacing one user's number costs epsilon."""
+    dp = import_module("opendp.prelude")  # `make tools` installs it
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(bounds=(0, most), T="i64"), size=users), dp.symmetric_distance()
     scale = float(most / epsilon)
-    measure = space >> dp.t.then_sum() >> dp.m.then_laplace(scale=scale)  # type: ignore[no-untyped-call]
+    measure = space >> dp.t.then_sum() >> dp.m.then_laplace(scale=scale)
     if not math.isclose(measure.map(2), float(epsilon), rel_tol=1e-9):
         raise SystemExit("OpenDP accounts for another epsilon than this benchmark asks it for")
     return measure, scale

@@ -1,18 +1,19 @@
-"""The kernel goes with its package: one version, one licence, and a bill of its crates that is true."""
+"""The kernel goes with its package: one version, one licence, and a bill of its crates that is true.
+
+What makes the bill needs packages that only a release needs: those tests are long, and import them inside.
+"""
 
 import shutil
 import tomllib
 
 import orjson
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
-from distribution.crates import KERNEL, SBOM, TEXTS, bill_of_materials, checksums, is_permissive, linked, texts
 from distribution.environment import ROOT
 from shoal import __version__
 
-BILL = orjson.loads(SBOM.read_bytes())
+KERNEL = ROOT / "kernel"
+BILL = orjson.loads((KERNEL / "shoal-kernel.cdx.json").read_bytes())
 
 
 def test_the_extra_names_the_kernel_of_this_version():
@@ -20,13 +21,25 @@ def test_the_extra_names_the_kernel_of_this_version():
     assert project["optional-dependencies"]["kernel"] == [f"shoal-kernel=={__version__}"]
 
 
-def test_the_bill_is_cyclonedx_and_about_this_version():
+@pytest.mark.long
+def test_the_bill_is_valid_cyclonedx():
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    from distribution.crates import SBOM
+
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(SBOM.read_text("utf-8")) is None
+
+
+def test_the_bill_is_about_this_version():
     assert BILL["metadata"]["component"]["purl"] == f"pkg:pypi/shoal-kernel@{__version__}"
     assert "timestamp" not in BILL["metadata"]
 
 
+@pytest.mark.long
 def test_every_crate_of_the_bill_is_locked_permissive_and_has_its_licence_in_the_wheel():
+    from distribution.crates import TEXTS, checksums, is_permissive
+
     held, said = checksums(), TEXTS.read_text("utf-8")
     assert {"pyo3", "hashbrown", "foldhash"} <= {one["name"] for one in BILL["components"]}
     for one in BILL["components"]:
@@ -47,12 +60,18 @@ def test_it_is_under_the_licence_of_shoal():
     assert all((KERNEL / name).is_file() for name in files)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("expression", ["GPL-3.0-only", "MIT AND LGPL-2.1-only", "MPL-2.0", ""])
 def test_what_asks_for_more_than_its_text_is_refused(expression: str):
+    from distribution.crates import is_permissive
+
     assert not is_permissive(expression)
 
 
+@pytest.mark.long
 def test_both_are_what_cargo_says():
+    from distribution.crates import SBOM, TEXTS, bill_of_materials, linked, texts
+
     if shutil.which("cargo") is None:  # who has none has built no kernel, and changed no crate
         return
     crates = linked()

@@ -4,8 +4,9 @@ import re
 import tomllib
 from typing import Any
 
-from distribution.crates import KERNEL
+from distribution.environment import ROOT
 
+KERNEL = ROOT / "kernel"
 FUZZ = KERNEL / "fuzz"
 MANIFEST, OURS = (tomllib.loads((folder / "Cargo.toml").read_text("utf-8")) for folder in (FUZZ, KERNEL))
 PYTHONS = {"python", "spec"}  # modules that only Python has a use for

@@ -13,7 +13,7 @@ from distribution.environment import ROOT, Environment, build_wheel
 from distribution.licences import complaint
 from shoal.models.extras import MODULES
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 MOST_MEGABYTES = 200
 NOT_OURS = {module for modules in MODULES.values() for module in modules}

@@ -17,7 +17,14 @@ from tests.support.effort import LONG, VARIABLE
 LOGS = Path(__file__).parents[2] / ".test-long"
 PYTEST = ("pytest", "-q", "--dist=loadfile")
 # Of tests/kafka: stories of workers that are killed.
-KILLS = ("kills", "trimming", "event_time", "units", "worker_outages")
+KILLS = ("equality", "trimming", "event_time", "units", "worker_outages")
+# As SOURCES in the Makefile.
+SOURCES = (
+    "shoal",
+    "tests",
+    "distribution",
+    *(str(one) for top in ("benchmarks", "docs/generate") for one in Path(top).rglob("*.py")),
+)
 KERNEL, LANES = "SHOAL_KERNEL", {"kernel": "on", "twin": "off"}
 
 
@@ -28,7 +35,7 @@ class Part(NamedTuple):
     command: Sequence[str]
     minutes: int
     effort: float = 1  # of what is in this folder: it says itself how much it tries
-    lane: str = ""  # that of all its workers and file runs; else a test's name decides
+    lane: str = ""  # backend of all workers and file runs; by default each test chooses
 
 
 PARTS = (
@@ -36,6 +43,9 @@ PARTS = (
     Part("stories", (*PYTEST, "-n3", "-m", "kafka", "tests"), 60, LONG),
     Part("mutants", ("tests.mutants",), 60),
     Part("kernel", ("tests.mutants", "--family", "kernel"), 60),
+    Part("types", ("mypy", "--cache-dir=/dev/null", *SOURCES), 15),
+    Part("imports", (*PYTEST, "-n2", "tests/long/imports.py"), 60, 0.1),
+    Part("properties", ("distribution.kernel", "test", "--again"), 30),
     Part("lanes", ("tests.long.lanes",), 60),
     Part("fuzz", ("tests.long.fuzz",), 60),
     Part("miri", ("tests.long.miri",), 60),
