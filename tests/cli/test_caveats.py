@@ -1,6 +1,7 @@
 """What is allowed and hardly meant is told before it is paid for: by `shoal check`, and by `shoal plan`."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,16 @@ FAMILIES = {
 }
 
 
-def shoal(command: str, *arguments: str) -> Result:
+@cache
+def commands() -> typer.Typer:
     app = typer.Typer()
     app.command("check")(check.check)
     app.command("plan")(plan.plan)
-    return CliRunner().invoke(app, [command, "shoal.toml", *arguments], env={"COLUMNS": "200"})
+    return app
+
+
+def shoal(command: str, *arguments: str) -> Result:
+    return CliRunner().invoke(commands(), [command, "shoal.toml", *arguments], env={"COLUMNS": "200"})
 
 
 @pytest.fixture

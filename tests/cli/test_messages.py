@@ -4,20 +4,21 @@
 """
 
 import itertools
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from pydantic import BaseModel
-from typer.testing import CliRunner
 
 from shoal.agents.audit import key_file
-from shoal.agents.cli.commands import check
+from shoal.agents.cli.main import main
+from shoal.agents.inspection.inspect import NO_KAFKA, Inspection
 from shoal.models.config.file import MODELS, load
 from shoal.models.errors import ConfigError, ShoalError
+from tests.support.cover import in_a_loop
 
 SAID = tomllib.loads(Path(__file__).with_name("messages.toml").read_text("utf-8"))
 BASE: str = SAID["base"]
@@ -62,23 +63,40 @@ def made(mistake: dict[str, Any]) -> str:
 
 
 def checked(text: str) -> str:
-    """What `shoal check` says on stderr about a configuration; a mistake is an error with a message, or a warning."""
+    """Refusal of a configuration by `shoal check`, or its warnings: what its user reads on stderr."""
     Path("shoal.toml").write_text(text, "utf-8")
-    app = typer.Typer()
-    app.command()(check.check)
-    done = CliRunner().invoke(app, ["shoal.toml"])
-    if isinstance(done.exception, ShoalError):
-        return str(done.exception)
-    assert done.exit_code == 0, done.exception
-    return "\n".join(line for line in done.stderr.splitlines() if "only what `shoal run` needs" not in line)
+    inspected = Inspection(Path("shoal.toml"))
+    inspected.look()
+    try:
+        inspected.refuse()
+    except ShoalError as error:
+        return str(error)
+    return "\n".join(f"shoal: warning: {text}" for text in inspected.warnings if text != NO_KAFKA)
 
 
+@in_a_loop
 @pytest.mark.parametrize("mistake", SAID["mistake"], ids=lambda mistake: mistake["name"])
 def test_a_mistake_is_answered_in_words(folder: Path, mistake: dict[str, Any]) -> None:
+    (folder / "shoal.key").unlink(missing_ok=True)
     key_file.new(folder / "shoal.key")
     said = checked(made(mistake)).replace(f"{folder}/", "")
     assert said == mistake["says"]
     assert foreign(said) == []
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_the_command_prints_on_stderr_what_is_listed(
+    folder: Path, is_refused: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key_file.new(folder / "shoal.key")
+    mistake = next(one for one in SAID["mistake"] if one["says"].startswith("shoal: warning: ") != is_refused)
+    Path("shoal.toml").write_text(made(mistake), "utf-8")
+    monkeypatch.setattr(sys, "argv", ["shoal", "check", "shoal.toml"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert bool(ended.value.code) == is_refused
+    lines = [line for line in capsys.readouterr().err.splitlines() if NO_KAFKA not in line]
+    assert "\n".join(lines).replace(f"{folder}/", "") == ("shoal: " if is_refused else "") + mistake["says"]
 
 
 def foreign(said: str) -> list[str]:
@@ -145,6 +163,7 @@ def test_a_character_that_no_path_or_name_may_have_is_refused_by_its_place(folde
         assert "\0" not in str(refused.value)
 
 
+@in_a_loop
 @pytest.mark.parametrize("table", ["kafka", "audit", "privacy", "web", "metric"])
 @pytest.mark.parametrize("value", ODD)
 def test_a_table_that_is_none_is_answered_with_its_brackets(

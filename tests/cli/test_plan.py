@@ -68,7 +68,7 @@ def test_a_plan_says_that_few_users_are_waited_for(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["naive", "sharp"])
+@pytest.mark.parametrize("algorithm", ["naive", pytest.param("sharp", marks=pytest.mark.long)])
 def test_the_noise_measured_over_many_keys_is_that_foretold(folder: Path, algorithm: str) -> None:
     horizon = '\nhorizon = "8d"' if algorithm == "sharp" else ""
     settings = f'"{algorithm}"\nclamp = false{horizon}'

@@ -174,7 +174,7 @@ def test_users_in_too_many_groups_are_in_the_first_ones(tmp_path: Path) -> None:
     assert (groups["count"], groups["users"], groups["worst"]["users"]) == (3, 40, 10)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_error_of_the_worst_group_is_what_its_releases_have(tmp_path: Path) -> None:
     config, file = written(tmp_path, MEAN), tmp_path / "events.jsonl"
     lines = events(SIZES)

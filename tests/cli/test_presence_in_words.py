@@ -3,6 +3,7 @@
 import json
 import math
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,17 @@ DECLARED = 'group = "country"\ngroups = ["BE", "NL"]\n'
 VALUES = METRIC.replace('relation = "add-remove"\n', "").replace("start = 2026-01-01\n", "")
 
 
-def said(*arguments: object) -> Result:
+@cache
+def commands() -> typer.Typer:
     app = typer.Typer()
     app.command("check")(check.check)
     app.command("budget")(budget.budget)
     app.command("plan")(plan.plan)
-    result = CliRunner().invoke(app, [str(one) for one in arguments])
+    return app
+
+
+def said(*arguments: object) -> Result:
+    result = CliRunner().invoke(commands(), [str(one) for one in arguments])
     if isinstance(result.exception, ConfigError | LedgerError):
         raise result.exception
     return result

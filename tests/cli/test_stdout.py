@@ -39,8 +39,24 @@ def printed(folder: Path, typed: str, *, to: str, unbuffered: str = "") -> subpr
         )  # fmt: skip
 
 
+# A short run has one of each way of printing: Typer, rich, `print`, a buffer that fills, bytes.
+SHORT = (
+    "--help",
+    "plan shoal.toml",
+    "label shoal.toml --json",
+    "schema configuration",
+    "simulate buses --users 1 --hours 0.1",
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("typed", PRINTED, ids=PRINTED.get)
+@pytest.mark.parametrize(
+    "typed",
+    [
+        pytest.param(typed, id=what, marks=[] if typed in SHORT else [pytest.mark.long])
+        for typed, what in PRINTED.items()
+    ],
+)
 def test_a_full_disk_is_no_bug(shop: Path, typed: str) -> None:
     said = printed(shop, typed, to="/dev/full")
     assert said.returncode == 1

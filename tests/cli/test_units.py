@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,12 +37,17 @@ range = [0, 10]
 """
 
 
-def shoal(*arguments: object) -> Result:
+@cache
+def commands() -> typer.Typer:
     app = typer.Typer()
     app.command("check")(check.check)
     app.command("budget")(budget.budget)
     app.command("migrate")(audit.migrate)
-    return CliRunner().invoke(app, [str(one) for one in arguments])
+    return app
+
+
+def shoal(*arguments: object) -> Result:
+    return CliRunner().invoke(commands(), [str(one) for one in arguments])
 
 
 @pytest.fixture

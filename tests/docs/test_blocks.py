@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -15,9 +16,17 @@ import pytest
 import yaml
 
 from tests.docs.blocks import BLOCKS, OUTPUT, PAGES, READ, REASONS, ROOT, RUN, Block
+from tests.docs.forked import forked
+from tests.support.cover import in_a_loop
 
 COUNTED = Path(__file__).with_name("not_run.toml")
 WITH_COMMANDS = [page for page in PAGES if any(block.page == page and block.is_run_here for block in BLOCKS)]
+# Pages of a short run: a file run, a label, a window, `init` and schemas. Commands and options of all pages are looked
+# up in tests/test_docs.py.
+SHORT = (
+    "docs/reference/releases.md", "docs/explanation/guarantee.md", "docs/guides/any-window.md",
+    "docs/reference/input.md", "docs/reference/configuration.md",
+)  # fmt: skip
 SESSION = 300.0  # seconds that the commands of a page may take on a busy machine
 
 
@@ -30,6 +39,10 @@ def test_every_block_has_a_language_that_is_known() -> None:
     # and none is missed, or two taken for one
     fences = {page: len(re.findall(r"^ *```", page.read_text("utf-8"), re.MULTILINE)) for page in PAGES}
     assert fences == {page: 2 * sum(block.page == page for block in BLOCKS) for page in PAGES}
+
+
+def test_short_runs_have_pages_with_commands() -> None:
+    assert {*SHORT} <= {name(page) for page in WITH_COMMANDS}
 
 
 def test_what_is_not_run_is_listed_and_counted() -> None:
@@ -50,6 +63,7 @@ def test_what_is_tested_elsewhere_is_read_there() -> None:
             assert block.page.stem in test.read_text("utf-8"), f"{block.name}: {block.tested_by} does not read the page"
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     "block", [block for block in BLOCKS if block.language in ("json", "yaml", "ini")], ids=lambda block: block.name
 )
@@ -67,6 +81,7 @@ def test_what_programs_read_can_be_read(block: Block) -> None:
         assert parser.sections()
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     "block", [block for block in BLOCKS if block.language in ("sql", "properties")], ids=lambda block: block.name
 )
@@ -97,23 +112,35 @@ def in_python(program: str) -> str:
     return f"python - <<'END OF PROGRAM'\n{program}\nEND OF PROGRAM"
 
 
+@pytest.fixture(scope="module")
+def shoal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The program `shoal`."""
+    with forked(tmp_path_factory.mktemp("shoal")) as program:
+        yield program
+
+
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path: Path, shoal: str) -> Path:
     """A folder like a fresh checkout after `make install`: examples without keys, and an environment to activate."""
     away = shutil.ignore_patterns("*.key", "*.used", "*.db*")
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=away)
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)
-    entry = "-c 'from shoal.agents.cli.entry import main; main()'"
-    for program, first in (("shoal", entry), ("python", "")):
-        (programs / program).write_text(f'#!/bin/sh\nexec "{sys.executable}" {first} "$@"\n')
-        (programs / program).chmod(0o755)
+    for name, program in (("shoal", shoal), ("python", f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')):
+        (programs / name).write_text(program)
+        (programs / name).chmod(0o755)
     (programs / "activate").write_text(f'PATH="{programs}:$PATH"\n')
     return tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_COMMANDS, ids=name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name(page), marks=[] if name(page) in SHORT else [pytest.mark.long])
+        for page in WITH_COMMANDS
+    ],
+)
 def test_the_commands_of_a_page_run(page: Path, checkout: Path) -> None:
     # given a reader in a fresh checkout; the package is this one, wherever the environment has another
     environment = os.environ | {

@@ -7,6 +7,8 @@ leaves in comments beside their outlines. Any version of matplotlib has these tw
 import json
 import math
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,12 +18,21 @@ import pytest
 from docs.generate.pictures.__main__ import FOLDER
 from docs.generate.pictures.card import stored, svg
 from docs.generate.pictures.catalogue import PICTURES
+from tests.docs.computed import PICTURED, wrong
+from tests.support.cover import in_a_loop
 
-ROOT = Path(__file__).parents[2]
-PAGES = ROOT / "docs/explanation/algorithms"
 DESCRIPTION = ".//{http://purl.org/dc/elements/1.1/}description"
 COMMENT = re.compile(r"<!-- (.*?) -->")
 IMAGE = re.compile(r"!\[([^\]]+)\]\(\.\./\.\./images/algorithms/(\w+)\.svg\)")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def computed_once() -> Iterator[None]:
+    """Compute the numbers of a picture once: its page shows some of them too."""
+    with pytest.MonkeyPatch.context() as patch:
+        for picture in PICTURES.values():
+            patch.setattr(picture, "data", cache(picture.data))
+        yield
 
 
 def described(text: str) -> Any:
@@ -51,7 +62,11 @@ def is_near(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-@pytest.mark.parametrize("name", PICTURES)
+# Most decays are slow to compute, and nothing else on their page is.
+SHORT = [pytest.param(name, marks=[pytest.mark.long] if name == "decays" else []) for name in PICTURES]
+
+
+@pytest.mark.parametrize("name", SHORT)
 def test_a_picture_draws_what_the_code_computes_today(name: str) -> None:
     # given the file, and what its program makes now
     text = (FOLDER / f"{name}.svg").read_text()
@@ -61,6 +76,13 @@ def test_a_picture_draws_what_the_code_computes_today(name: str) -> None:
     assert COMMENT.findall(text) == COMMENT.findall(made), "run: make pictures"
 
 
+@in_a_loop
+@pytest.mark.parametrize("page", sorted(PICTURED.glob("*.md")), ids=lambda page: page.stem)
+def test_what_a_page_computes_is_what_it_says(page: Path) -> None:
+    assert wrong(page) == ""
+
+
+@in_a_loop
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_can_be_read_on_a_dark_page(name: str) -> None:
     # given the first thing that is drawn: then it is a white card, as large as the picture
@@ -86,7 +108,7 @@ def test_numbers_that_change_are_noticed() -> None:
 
 
 def test_every_page_has_a_picture_and_every_picture_a_page() -> None:
-    pages = {page.stem: page.read_text() for page in PAGES.glob("*.md")}
+    pages = {page.stem: page.read_text() for page in PICTURED.glob("*.md")}
     shown = {stem: [name for _, name in IMAGE.findall(text)] for stem, text in pages.items()}
     files = {file.stem for file in FOLDER.glob("*.svg")}
     assert {name for names in shown.values() for name in names} == set(PICTURES) == files
@@ -94,6 +116,6 @@ def test_every_page_has_a_picture_and_every_picture_a_page() -> None:
 
 
 def test_every_page_is_in_the_index_once() -> None:
-    index = (PAGES / "README.md").read_text()
-    pages = {page.name for page in PAGES.glob("*.md")} - {"README.md"}
+    index = (PICTURED / "README.md").read_text()
+    pages = {page.name for page in PICTURED.glob("*.md")} - {"README.md"}
     assert sorted(re.findall(r"\]\((\w[\w-]*\.md)\)", index)) == sorted(pages)

@@ -1,4 +1,7 @@
-"""The site of the documents: what `make docs` builds is whole, says what the pages say, and asks no other host."""
+"""The site of the documents: what `make docs` builds is whole, says what the pages say, and asks no other host.
+
+All tests are long, and what only they need is imported inside them.
+"""
 
 import functools
 import http.server
@@ -15,14 +18,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from markdown_it import MarkdownIt
 
 from tests.support.browser import Browser, open_browser
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[2]
 DOCS, ELSEWHERE = "docs/", "repository/"
-AXE = (Path(str(importlib.import_module("axe_core_python").__file__)).parent / "axe.min.js").read_text("utf-8")
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 # Home, a page to learn from, a guide with tables.
 LOOKED_AT = ("index.html", "guides/examples.html", "guides/choosing-epsilon.html")
@@ -142,6 +143,8 @@ def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[Path, Reade
 
 def test_it_says_what_the_pages_say(site: Path, pages: dict[Path, Reader]) -> None:
     """Dialects of Markdown differ in lists, blocks and emphasis: both must come out the same."""
+    from markdown_it import MarkdownIt
+
     markdown, differ = MarkdownIt("gfm-like", {"linkify": False}), []
     for page in pages:
         file = source(site, page)
@@ -180,9 +183,16 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The program that looks for what people with disabilities cannot read."""
+    package = Path(str(importlib.import_module("axe_core_python").__file__)).parent
+    return (package / "axe.min.js").read_text("utf-8")
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
-def test_pages_can_be_read_by_everyone(browser: Browser, address: str, size: str, theme: str) -> None:
+def test_pages_can_be_read_by_everyone(browser: Browser, address: str, axe: str, size: str, theme: str) -> None:
     with browser.tab(*SIZES[size], prefers_color_scheme=theme) as tab:
         for page in LOOKED_AT:
             # when a page is looked at
@@ -190,7 +200,7 @@ def test_pages_can_be_read_by_everyone(browser: Browser, address: str, size: str
             tab.until(f"document.body.dataset.mdColorScheme === '{'slate' if theme == 'dark' else 'default'}'")
             # then nothing is wider than the screen, and axe finds nothing serious
             assert tab.run("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0, page
-            tab.run(f"{AXE}; 0")
+            tab.run(f"{axe}; 0")
             found = tab.run("axe.run(document).then((r) => r.violations.map((v) => [v.impact, v.id, v.nodes[0].html]))")
             assert [violation for violation in found if violation[0] in ("serious", "critical")] == [], page
         # and the page complains of nothing, and has asked nobody else

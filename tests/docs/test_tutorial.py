@@ -8,13 +8,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from shoal.agents.init.questions import QUESTIONS
+from tests.docs.forked import forked
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/tutorial.md").read_text("utf-8")
@@ -50,14 +50,15 @@ def without_answers(shown: str) -> str:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the examples, in which `shoal` is a command."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("*.key*", "*.db*"))
     shoal = tmp_path / ".venv/bin/shoal"
     shoal.parent.mkdir(parents=True)
-    shoal.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m shoal "$@"\n')
-    shoal.chmod(0o755)
-    return tmp_path
+    with forked(tmp_path_factory.mktemp("shoal")) as program:
+        shoal.write_text(program)
+        shoal.chmod(0o755)
+        yield tmp_path
 
 
 @pytest.mark.slow

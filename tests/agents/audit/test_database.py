@@ -3,7 +3,7 @@
 import re
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import ModuleType
 
@@ -19,6 +19,7 @@ from shoal.migrations.versions import v001_first_tables, v002_owner, v003_releas
 from shoal.models.errors import LedgerError
 from shoal.models.tables import Table
 from tests.agents.audit.racing import race
+from tests.support.empty_log import copied
 
 
 def test_a_log_keeps_its_random_id(database_url: str) -> None:
@@ -41,6 +42,17 @@ def test_the_migrations_make_what_the_models_say(database_url: str) -> None:
             assert {one["name"] for one in tables.get_foreign_keys(table.name)} == {
                 constraint.name for constraint in table.foreign_key_constraints
             }
+
+
+def test_the_copied_schema_of_tests_is_what_the_migrations_make(tmp_path: Path) -> None:
+    def schema(name: str) -> list[str]:
+        Ledger.open(f"sqlite:///{tmp_path / name}").close()
+        with closing(sqlite3.connect(tmp_path / name)) as log:
+            return [line for line in log.iterdump() if 'INTO "log"' not in line]
+
+    made = schema("made.db")
+    with copied():
+        assert schema("first.db") == schema("second.db") == made
 
 
 def test_the_revisions_are_those_of_the_steps() -> None:

@@ -18,8 +18,8 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.migrations.versions import v006_views
 from shoal.models.tables import MetricVersion, Release
 from shoal.models.views import VIEWS
-from tests.golden.configurations import CASES
-from tests.golden.driver import parameters, run_file
+from tests.golden.driver import parameters
+from tests.support.golden_forms import READ, made_by
 
 Rows = list[dict[str, Any]]
 HOUR = 3_600_000_000
@@ -118,10 +118,10 @@ def plain(row: tuple[Any, ...]) -> str:
 
 @pytest.mark.slow
 def test_estimates_are_the_numbers_of_the_releases_digit_by_digit(ledger: Ledger) -> None:
-    # given the releases of every golden case
-    for case in CASES:
+    # given the releases of golden cases
+    for case in READ:
         due: list[str] = []
-        releases = [json.loads(body) | {"body": body.decode()} for body in run_file(case).releases]
+        releases = [json.loads(body) | {"body": body.decode()} for body in made_by(case).releases]
         for name, said in parameters(case).items():
             of_metric = [one for one in releases if one["metric"] == name]
             put(ledger, case.name, name, said["parameters"], of_metric)

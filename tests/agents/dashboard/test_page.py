@@ -13,6 +13,7 @@ from shoal.agents.dashboard.page import page, script, style
 from shoal.models.config.file import load
 from shoal.models.errors import InputError
 from tests.support.browser import Browser, Tab
+from tests.support.cover import covered
 from tests.support.releases import lines, release, town
 
 AXE = (Path(str(importlib.import_module("axe_core_python").__file__)).parent / "axe.min.js").read_text("utf-8")
@@ -82,6 +83,7 @@ def test_the_policy_lets_in_its_own_style_and_script_alone() -> None:
 
 
 @pytest.mark.slow
+@covered(strength=1)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 def test_it_is_drawn_whole_at_every_size_without_complaint(

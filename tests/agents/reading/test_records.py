@@ -16,8 +16,8 @@ from shoal.agents.reading.record import Activation, Release, record_of
 from shoal.agents.reading.table import COLUMNS, WHOLE, rows_of
 from tests.golden.case import Case
 from tests.golden.configurations import CASES
-from tests.golden.driver import run_file
 from tests.support.effort import examples
+from tests.support.golden_forms import READ, SHORT, forms, made_by
 from tests.support.releases import release
 
 SIDES = ("value", "noise_sd", "low", "high")
@@ -55,9 +55,9 @@ def name_of(row: dict[str, Any]) -> Name:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", READ, ids=lambda case: case.name)
 def test_everything_that_a_release_says_is_in_its_record_and_rows(case: Case):
-    made = run_file(case)
+    made = made_by(case)
     for raw in made.releases:
         fields, found = json.loads(raw), record_of(raw)
         assert isinstance(found, Release)
@@ -72,6 +72,12 @@ def test_everything_that_a_release_says_is_in_its_record_and_rows(case: Case):
         assert (begun.metric, begun.group, begun.version) == (fields["metric"], fields["group"], fields["version"])
         assert (begun.kind, begun.level) == (fields.get("kind", "level"), fields.get("level"))
         assert (begun.high, begun.epsilon) == (fields.get("high"), fields["epsilon"])
+
+
+@pytest.mark.long
+def test_short_runs_have_every_form_of_a_release() -> None:
+    every, short = ({form for case in cases for form in forms(made_by(case))} for cases in (CASES, SHORT))
+    assert every - short == set()
 
 
 def check_record(fields: dict[str, Any], found: Release) -> None:
