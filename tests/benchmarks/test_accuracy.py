@@ -27,6 +27,7 @@ from shoal.mechanisms.noise.laplace import variance
 from shoal.stream.group import GroupState
 from shoal.stream.topic import Metric, plan_topic
 from tests.stream.simulation import SECRET, config, event, run_file
+from tests.support.cover import in_a_loop, some
 
 pytestmark = pytest.mark.slow
 
@@ -60,6 +61,7 @@ def given(algorithm: str, every: str) -> tuple[Metric, Input, list[bytes], list[
     return metric, data, released, names
 
 
+@in_a_loop
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_releases_at_ticks_are_those_of_the_file_runner(algorithm: str) -> None:
     """Byte for byte, though not one event went through a bounder."""
@@ -79,7 +81,8 @@ def test_releases_at_ticks_are_those_of_the_file_runner(algorithm: str) -> None:
     assert_looks_agree(metric, data, released, names, Cadence("", every))
 
 
-@pytest.mark.parametrize("algorithm", algorithms())
+@in_a_loop
+@pytest.mark.parametrize("algorithm", some(list(algorithms()), 3))
 def test_releases_per_contribution_are_those_of_the_file_runner(algorithm: str) -> None:
     metric, data, released, names = given(algorithm, "contribution")
     groups = metric.groups()
@@ -133,6 +136,7 @@ def small() -> Input:
     return inputs.iid("beta", 256, 16)
 
 
+@pytest.mark.long
 def test_opendp_spends_its_share_and_no_more(small: Input) -> None:
     # given 40 releases that share epsilon = 1: then OpenDP's own account agrees (it is asked by the code)
     measure, scale = comparators.measurement(256, 16 * (1 << 20), Fraction(1, 40))
@@ -192,6 +196,7 @@ def test_a_score_counts_what_is_late_and_useful(small: Input) -> None:
     assert found.late == pytest.approx(math.sqrt(0.025))
 
 
+@pytest.mark.long
 def test_any_file_is_measured(tmp_path: Path) -> None:
     # given a file with a row that nobody can use
     lines = ["who,amount,day", *(f"{user},{value:.4f},{time // SECONDS}" for user, value, time in rows()[:600])]

@@ -38,6 +38,7 @@ from shoal.mechanisms.sums.exponentials import Exponentials
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum
 from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.window import WindowSum
+from tests.support.cover import in_a_loop
 
 pytestmark = pytest.mark.slow
 
@@ -52,6 +53,7 @@ def by_mechanism(rows: list[Contender], mechanism: str) -> Contender:
 # ---------------------------------------------------------------- what is looked at
 
 
+@in_a_loop
 @pytest.mark.parametrize("mechanism", [STEPS, PATENT, BLUE, HATS, "square-root"])
 def test_steps_that_are_skipped_do_not_change_the_noise_of_a_window(mechanism: str) -> None:
     # given the looks of one key, between which steps are skipped
@@ -68,6 +70,7 @@ def test_steps_that_are_skipped_do_not_change_the_noise_of_a_window(mechanism: s
     assert looked == taken[first : first + 5 * looking.stride : looking.stride]
 
 
+@in_a_loop
 @pytest.mark.parametrize("mechanism", [STEPS, PATENT, BLUE, HATS])
 def test_looks_at_an_exponential_sum_are_its_releases(mechanism: str) -> None:
     one = by_mechanism(list(exponentials(10)), mechanism)
@@ -166,6 +169,7 @@ def test_there_is_one_sharp_mechanism_per_decay_and_every_row_has_keys_of_its_ow
     assert all(row.sums.mechanism == row.mechanism for row in rows)
 
 
+@in_a_loop
 @pytest.mark.parametrize("length", LENGTHS)
 def test_trees_for_windows_are_the_best(length: int) -> None:
     """Where they are what sharp would take, it takes the same; elsewhere they are no better than what it takes."""

@@ -2,29 +2,34 @@
 
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import pytest
 
-from benchmarks import clip_range, few_users, figures, presence, shown_keys
-from benchmarks.accuracy import page as accuracy
-from benchmarks.accuracy import scatter, together
-from benchmarks.decay import page as decay
-from benchmarks.decay import report as decay_report
-from benchmarks.page import kept
-from benchmarks.places import page as places
-from benchmarks.places import report as places_report
+from benchmarks import figures
+
+
+def module(name: str) -> Any:
+    """A module of the benchmarks, imported by the test that needs it: some import large packages."""
+    return import_module(f"benchmarks.{name}")
+
+
+def told_by(page: str, report: str | None = None) -> Callable[[Any], str]:
+    """The tables that a module makes of the results that it, or another, reads."""
+    return lambda data: module(page).tables(module(report or page).from_json(data))
+
 
 TABLES: dict[str, Callable[[Any], str]] = {
-    "accuracy": lambda data: accuracy.tables(accuracy.from_json(data)),
-    "decay": lambda data: decay.tables(decay_report.from_json(data)),
-    "places": lambda data: places.tables(places_report.from_json(data)),
-    "together": lambda data: together.tables(together.from_json(data)),
-    "scatter": lambda data: scatter.tables(scatter.from_json(data)),
-    "few-users": lambda data: few_users.tables(few_users.from_json(data)),
-    "clip-range": lambda data: clip_range.tables(clip_range.from_json(data)),
-    "presence": lambda data: presence.tables(presence.from_json(data)),
-    "shown-keys": lambda data: shown_keys.tables(*shown_keys.from_json(data)),
+    "accuracy": told_by("accuracy.page"),
+    "decay": told_by("decay.page", "decay.report"),
+    "places": told_by("places.page", "places.report"),
+    "together": told_by("accuracy.together"),
+    "scatter": told_by("accuracy.scatter"),
+    "few-users": told_by("few_users"),
+    "clip-range": told_by("clip_range"),
+    "presence": told_by("presence"),
+    "shown-keys": lambda data: module("shown_keys").tables(*module("shown_keys").from_json(data)),
 }
 GUIDES = {"accuracy": ("accuracy", "together", "scatter"), "decay": ("decay",), "places-accuracy": ("places",)}
 
@@ -33,9 +38,10 @@ def results(name: str) -> str:
     return (figures.RESULTS / f"{name}.md").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TABLES)
 def test_the_page_says_what_the_last_full_run_found(name: str) -> None:
-    found = kept(name)
+    found = module("page").kept(name)
     assert found is not None
     assert f"\n\n{TABLES[name](found)}\n\n{found['machine']}; {found['versions']}; " in results(name)
 

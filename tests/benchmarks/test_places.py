@@ -18,6 +18,7 @@ from benchmarks.places.report import Report, from_json, verdicts
 from shoal.mechanisms.selection.few_users_point import PointChoice
 from shoal.mechanisms.slot import algorithms
 from shoal.mechanisms.slot.cell import Cap, Draws
+from tests.support.cover import in_a_loop
 
 DRAWS = Draws(bytes(32), b"cell", 3)
 CELL = inputs.synthetic((12, 6, True), (30.0, 10.0), 0)
@@ -34,6 +35,7 @@ def test_the_size_of_a_clamped_error_is_its_integral(at: float, scale: float, en
     assert arms.expected_size(at, scale, low, high, truth) == pytest.approx(expected, rel=1e-3, abs=1e-6)
 
 
+@in_a_loop
 @pytest.mark.parametrize(("name", "cap"), arms.ARMS)
 def test_an_arm_draws_the_interval_of_the_release(name: str, cap: Cap) -> None:
     users, epsilon = CELL.values(0), Fraction(2)

@@ -29,6 +29,7 @@ from benchmarks.speed import (
 from benchmarks.workload import METRIC, Workload
 from shoal.agents.broker import jars
 from shoal.agents.broker.jars import VERSION
+from tests.support.cover import FULL
 
 KEPT = page.kept()
 
@@ -127,9 +128,11 @@ def test_a_program_that_ends_early_has_failed_and_says_why(tmp_path: Path, text:
 
 
 def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    """With full effort also one that has to be killed, 10 s later."""
+    seconds = 60 if FULL else 1
     with pytest.raises(watching.FailedError, match="not done in time"):
         watching.Watched(os.getpid()).run(
-            program(tmp_path / "waits.py", "import time\ntime.sleep(60)"), tmp_path / "log", 0.2
+            program(tmp_path / "waits.py", f"import time\ntime.sleep({seconds})"), tmp_path / "log", 0.2
         )
 
 
@@ -158,7 +161,7 @@ def test_what_peers_consist_of_is_pinned() -> None:
     assert {jar.version for jar in streams if jar.group == "org.apache.kafka"} == {VERSION}  # that of the broker
 
 
-@pytest.mark.slow  # makes an environment
+@pytest.mark.long  # makes an environment, for `make bench` alone
 def test_what_cannot_be_installed_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "peers").mkdir()
     (tmp_path / "peers" / "quix.txt").write_text("shoal-has-no-such-package @ file:///nowhere\n")
@@ -169,7 +172,7 @@ def test_what_cannot_be_installed_is_missing(tmp_path: Path, monkeypatch: pytest
     assert not (tmp_path / "bench" / "quix" / environments.STAMP).exists()
 
 
-@pytest.mark.slow  # makes two
+@pytest.mark.long  # makes two environments, for `make bench` alone
 def test_what_is_installed_is_not_installed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "peers").mkdir()
     (tmp_path / "peers" / "nothing.txt").write_text("# no packages\n")

@@ -30,6 +30,7 @@ from shoal.mechanisms.statistic import Activation, Contribution
 from tests.documents import continual_mean_reading as reading
 from tests.documents.continual_mean_reading import Arrival, Given
 from tests.mechanisms.mechanism_cases import KEY, Sample, contributions
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 STEPS = 1 << 20
@@ -98,6 +99,7 @@ def test_algorithm_2() -> None:
         assert_same(ours, reading.naive(arrivals, 5, 12, 3, place))
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("cls", "read"),
     [(Wishful, reading.wishful), (SingleTree, reading.single_tree), (MultiTree, reading.multi_tree)],

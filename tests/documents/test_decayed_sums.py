@@ -20,6 +20,7 @@ from shoal.mechanisms.sums.patent.exponential_sum import ExponentialSum
 from shoal.mechanisms.sums.patent.polynomial_sum import PolynomialSum
 from shoal.mechanisms.sums.patent.window_sum import DyadicWindow
 from shoal.mechanisms.sums.sums import UNIT
+from tests.support.cover import in_a_loop
 
 Interval = tuple[int, int]  # its first and last step
 
@@ -66,6 +67,7 @@ def test_assertion_1_a_prefix_is_left_nodes_of_different_levels(first: int, heig
 # ---------------------------------------------------------------- WindowSum
 
 
+@in_a_loop
 @pytest.mark.parametrize("w", range(6))
 def test_a_window_is_the_end_of_one_block_and_the_beginning_of_the_next(w: int) -> None:
     length = 2**w
@@ -89,6 +91,7 @@ def interval(place: tuple[int, int], w: int) -> Interval:
     return low, low + 2**height - 1
 
 
+@in_a_loop
 @pytest.mark.parametrize("w", range(6))
 def test_equation_13_a_step_is_in_log_w_plus_1_nodes(w: int) -> None:
     sums, epsilon = DyadicWindow(3, Fraction(1, 2), 2**w), 0.5

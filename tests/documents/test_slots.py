@@ -15,6 +15,7 @@ from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from shoal.mechanisms.slot.means import clipping, levy, linear
 from shoal.mechanisms.slot.means.quantile import DEPENDENT, FIXED, Quantile
 from tests.mechanisms.slot.cell_cases import STEPS, Watched, parameters
+from tests.support.cover import in_a_loop
 
 U = 65.0  # km/h
 
@@ -38,6 +39,7 @@ def array_means(users: list[list[int]], most: int) -> list[float]:
     return [statistics.fmean(array) for array in arrays]
 
 
+@in_a_loop
 @pytest.mark.parametrize("seed", range(5))
 def test_the_mean_of_a_single_cell(seed: int) -> None:
     users, watched = speeds(seed), Watched()
@@ -50,6 +52,7 @@ def test_the_mean_of_a_single_cell(seed: int) -> None:
     assert noise == pytest.approx(U * most / (2 * len(samples)))
 
 
+@in_a_loop
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("cap", [1, 3, "median"])
 def test_array_averaging(seed: int, cap: int | str) -> None:
@@ -65,6 +68,7 @@ def test_array_averaging(seed: int, cap: int | str) -> None:
     assert len(means) >= sum(min(len(user), most) for user in users) // most
 
 
+@in_a_loop
 @pytest.mark.parametrize("seed", range(4))
 def test_levy_clips_two_taus_around_the_middle_of_a_bin(seed: int) -> None:
     cell, users = parameters(cap=3, epsilon=Fraction(40), clamps=False), [user * 60 for user in speeds(seed, 30)]

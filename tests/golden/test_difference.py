@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from tests.golden.difference import excerpts, first_difference
+from tests.support.cover import in_a_loop
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("stored", "found", "told"),
     [

@@ -17,6 +17,7 @@ from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.counters.counter_cases import given
 from tests.mechanisms.mechanism_cases import KEY, Draws, Sample, contributions, mean, play
+from tests.support.cover import in_a_loop
 
 plain = pytest.mark.parametrize("name", ["naive", "full"])
 
@@ -88,6 +89,7 @@ def numbers(state: Any) -> list[Any]:
     return [one for part in state for one in numbers(part)] if isinstance(state, list) else [state]
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", ["naive", "wishful", "multi-tree", "full"])
 def test_each_level_and_each_tree_has_draws_of_its_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # given trees of one element, so that each element of each level is a tree, with one draw

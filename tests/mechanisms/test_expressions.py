@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.expressions import MOST_DEPTH, MOST_WORDS, Call, Expression, Name, Number, Text, parse
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 WORDS = st.sampled_from(
@@ -77,6 +78,7 @@ def test_any_text_is_a_tree_or_refused(text: str) -> None:
     assert parse(str(tree)) == tree
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("text", "refusal"),
     [

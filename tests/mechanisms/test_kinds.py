@@ -6,8 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from shoal.mechanisms.kinds import ALGORITHMS, KINDS, STATISTICS, defaults_of, kind_of
+from tests.support.cover import in_a_loop
 
 
+@in_a_loop
 @pytest.mark.parametrize("relation", ["values", "add-remove"])
 @pytest.mark.parametrize(("statistic", "step", "decay"), list(product(STATISTICS, (None, 1), (None, "window"))))
 def test_every_metric_is_of_one_kind(relation, statistic, step, decay):

@@ -38,6 +38,7 @@ from tests.mechanisms.mechanism_cases import (
     play_ticks,
     subgaussian,
 )
+from tests.support.cover import covered, in_a_loop
 
 STEPS = 1 << 20
 
@@ -106,6 +107,7 @@ def test_parameters_alone_make_no_statistic() -> None:
 class TestMean:
     """Each law holds for every algorithm; a new one is found, not listed."""
 
+    @in_a_loop
     @every_mean
     def test_without_noise_the_release_is_the_exact_mean(self, cls: type[MeanParameters]) -> None:
         # given an epsilon for which all noise is zero and every clip interval is wide
@@ -134,6 +136,7 @@ class TestMean:
         for other in (parameters.releaser(bytes(32), b"x"), parameters.releaser(KEY, b"y")):
             assert play(other, sent)[0] != one[0] or not knows(one[0][-1])
 
+    @in_a_loop
     @every_mean
     @every_epsilon
     def test_an_estimate_changes_nothing(self, cls: type[MeanParameters], epsilon: Fraction) -> None:
@@ -145,6 +148,7 @@ class TestMean:
             quiet.close()
         assert quiet.estimate() == play(parameters.releaser(KEY, b""), sent)[0][-1] == quiet.estimate()
 
+    @in_a_loop
     @every_mean
     @every_epsilon
     def test_merged_partials_give_the_same_releases(self, cls: type[MeanParameters], epsilon: Fraction) -> None:
@@ -158,6 +162,7 @@ class TestMean:
             assert one.head() == other.head()
         assert one.kept == other.kept
 
+    @in_a_loop
     @every_mean
     @every_epsilon
     def test_the_order_within_a_tick_changes_no_release(self, cls: type[MeanParameters], epsilon: Fraction) -> None:
@@ -169,6 +174,7 @@ class TestMean:
             assert play_ticks(one, [tick]) == play_ticks(other, [shuffled])
             assert one.head() == other.head()
 
+    @covered(strength=1, keep=["1-epsilon0-full"])
     @every_mean
     @every_epsilon
     @pytest.mark.parametrize("flush", [1, 7])
@@ -201,6 +207,7 @@ class TestMean:
         assert estimates == expected
         assert found == activated
 
+    @in_a_loop
     @every_mean
     @every_epsilon
     def test_numbers_of_the_head_may_come_back_as_strings(self, cls: type[MeanParameters], epsilon: Fraction) -> None:
@@ -237,6 +244,7 @@ class TestMean:
         with pytest.raises(ValueError, match="beyond max_contributions"):
             bounder.add(account, STEPS)
 
+    @in_a_loop
     @every_mean
     @given(values=st.lists(st.integers(0, STEPS), min_size=1, max_size=70))
     def test_contributions_carry_the_exact_sums(self, cls: type[MeanParameters], values: list[int]) -> None:
@@ -247,12 +255,14 @@ class TestMean:
         assert 2 * included > len(values) or (issubclass(cls, Wishful) and not included)
         assert sum(own(parameters, c) for c in sent) == sum(values[:included]) + included * lowest(parameters)
 
+    @in_a_loop
     @every_mean
     def test_no_release_before_the_first_contribution(self, cls: type[MeanParameters]) -> None:
         releaser = mean(cls).releaser(KEY, b"")
         assert releaser.estimate() is None
         assert releaser.kept == {}
 
+    @in_a_loop
     @every_mean
     def test_no_two_draws_share_a_name(self, cls: type[MeanParameters], monkeypatch: pytest.MonkeyPatch) -> None:
         """Two draws of the same bits would make a difference of releases exact."""
@@ -294,6 +304,7 @@ def as_strings(state: Any) -> Any:
     return [as_strings(item) for item in state] if isinstance(state, list) else str(state)
 
 
+@in_a_loop
 @every_mean
 def test_parameters_are_checked(cls: type[MeanParameters]) -> None:
     for wrong in ({"epsilon": Fraction(0)}, {"m": 0}, {"users": 0}, {"groups": 0}, {"failure": Fraction(1)}):

@@ -25,7 +25,8 @@ from shoal.mechanisms.sums.gaussian_window import RootWindow
 from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.sums import DecayedSum
 from shoal.models.config.metric import MetricSection
-from tests.mechanisms.sums.decay_cases import Case, every_case, linear
+from tests.mechanisms.sums.decay_cases import Case, linear, some_cases
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples, tries
 
 ONE, FINE = Fraction(1), 1 << 16
@@ -42,7 +43,8 @@ def beyond(x: float, scales: Sequence[float]) -> float:
     return 1 - (x + 2 * float(np.sum(np.exp(log_phi) * np.sin(frequencies * x) / frequencies))) / far
 
 
-@every_case
+@in_a_loop
+@some_cases
 def test_each_interval_has_its_part_of_what_may_fail(case: Case) -> None:
     """Exactly that part for sums of few draws; less where it is a bound that goes by the variance."""
     sums, noise = case.sums(1 << 20), linear(case)
@@ -84,6 +86,7 @@ SUMS: dict[str, DecayedSum] = {
 }
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", SUMS)
 def test_so_many_releases_stay_within_their_intervals_together(name: str) -> None:
     """More runs fail than by chance in a million, if each may with 5 %, nowhere; few of single intervals' runs hold."""
@@ -116,6 +119,7 @@ def metric(given: dict[str, Any], **more: Any) -> Any:
     return MetricSection.model_validate(given | more)
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("given", "numbers"),
     [

@@ -18,6 +18,7 @@ from shoal.mechanisms.withheld import LEVEL, LONE_COUNT, CountingAccounts, Count
 from shoal.models.config.metric import MetricSection
 from tests.mechanisms.account_cases import Ledger
 from tests.mechanisms.mechanism_cases import KEY, Sample, contributions, json_able, mean, means, subgaussian
+from tests.support.cover import in_a_loop
 
 MEANS = [subgaussian(cls) if cls is Subgaussian else cls for cls in means()]
 every_mean = pytest.mark.parametrize("cls", MEANS, ids=[cls.name for cls in MEANS])
@@ -29,6 +30,7 @@ def lone(count: int) -> Contribution:
     return Contribution(0, "", 0, LEVEL, count, 0)
 
 
+@in_a_loop
 @every_mean
 def test_blocks_never_have_the_level_of_lone_counts(cls: type[MeanParameters]) -> None:
     bounder, account, levels = mean(cls, m=4096).bounder(), 0, set()
@@ -38,6 +40,7 @@ def test_blocks_never_have_the_level_of_lone_counts(cls: type[MeanParameters]) -
     assert 0 <= max(levels) < 40 < LEVEL < 256
 
 
+@in_a_loop
 @every_mean
 def test_its_bounder_sends_something_of_each_sample_and_merges_nothing_else(cls: type[MeanParameters]) -> None:
     parameters = mean(cls)
@@ -53,6 +56,7 @@ def test_its_bounder_sends_something_of_each_sample_and_merges_nothing_else(cls:
         assert plain.merges or block is None or block.part is None  # what has a part would be merged now
 
 
+@in_a_loop
 @every_mean
 def test_its_releaser_has_the_mean_s_state_and_one_number(cls: type[MeanParameters]) -> None:
     # given a mean, beside it one that is told of lone counts too, and a third that goes on from its state

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from shoal.models.cells import cell_reader
 from shoal.models.config.cell import CellSection
 from shoal.models.events import Refused, parse
+from tests.support.cover import in_a_loop
 
 WHERE = CellSection(h3=9, lat="at.lat", lon="at.lon")
 
@@ -19,6 +20,7 @@ def test_an_event_on_earth_has_a_cell_of_the_resolution(lat, lon):
     assert h3.get_resolution(cell) == 9
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("event", "reason"),
     [

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from shoal.models.json_bytes import json_bytes, json_of_each
 from shoal.models.records import ReleaseForm, clip_bytes, dead_letter_bytes, shown_bytes
+from tests.support.cover import in_a_loop
 
 FORM = ReleaseForm("basket", {"epsilon": 1.0, "version": 1})
 KEPT: list[Callable[[int], bytes]] = [
@@ -22,6 +23,7 @@ KEPT: list[Callable[[int], bytes]] = [
 ]
 
 
+@in_a_loop
 @pytest.mark.parametrize("make", KEPT)
 def test_json_that_waits_for_its_transaction_takes_little_more_than_its_length(make: Callable[[int], bytes]) -> None:
     make(0)

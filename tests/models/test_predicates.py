@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from shoal.models.events import MISSING, Refused, parse, read_value, value_getters
 from shoal.models.predicates import Predicate
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 NUMBERS = st.sampled_from(["0", "1", "-1", "0.1", "100", "99.5", "1e2", "-2.5e-3", "9007199254740993"])
@@ -76,6 +77,7 @@ def test_numbers_are_read_as_those_of_events() -> None:
     assert value_getters(Predicate.of("n > -1e308"))[0](parse(b'{"n": -1e400}')) == 0
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("text", "refusal"),
     [

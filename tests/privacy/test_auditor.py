@@ -19,6 +19,7 @@ from tests.privacy.auditor.program import Unsolved, least_loss, solver
 from tests.privacy.auditor.streams import Case
 from tests.privacy.auditor.tally import Tally, audited
 from tests.privacy.auditor.unknowns import Law, TooManyUnknowns, Unknowns
+from tests.support.cover import FULL
 
 # Seeds that take little time and between them reach what their family is for.
 SEEDS = {
@@ -44,6 +45,12 @@ SEEDS = {
     "vectors": (20001, 20003, 20008, 20013),
     "sigma": (20016, 20004, 20141, 20092),
 }
+# Seeds that take a second or more and reach nothing that the others of their family do not: with full effort only.
+COSTLY = {
+    "means": {20028}, "restarts": {21003, 21015}, "variances": {20013}, "predicates": {20009},
+    "listed-variances": {20010}, "few-priors": {20007}, "forward": {20007}, "vectors": {20008},
+    "sigma": {20016, 20004},
+}  # fmt: skip
 LARGEST = {
     "gaussian": 0.926,  # what calls may lose is kept for them, and values seldom reach it
     "full": 0.5,  # half of epsilon is for first estimates, which one value seldom moves as far as it may
@@ -63,7 +70,8 @@ LARGEST = {
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_configuration_of_a_family_tells_more_than_its_epsilon(family):
-    found = [audit(case_of(family, seed), seed) for seed in SEEDS[family]]
+    seeds = [seed for seed in SEEDS[family] if FULL or seed not in COSTLY.get(family, ())]
+    found = [audit(case_of(family, seed), seed) for seed in seeds]
     assert [(one.label, one.ratio, one.problems) for one in found if one.is_over] == []
     # and the bound is no larger than it must be: some noise could not be any smaller
     assert max(one.ratio for one in found) >= LARGEST.get(family, 1) - 1e-6

@@ -24,6 +24,7 @@ from tests.privacy.hosted import Hosted, compiled
 from tests.privacy.observing import CONFIGS, ONE_SAMPLE, SHARP, Row, neighbours, without_totals
 from tests.privacy.test_neighbours import schedules
 from tests.stream.simulation import STAMP, config
+from tests.support.cover import in_a_loop, some
 from tests.support.effort import examples
 
 pytestmark = pytest.mark.slow
@@ -92,6 +93,7 @@ def crowd(number: str) -> list[Row]:
     return [*others, Row("ann", number, 0, "c")]
 
 
+@in_a_loop
 @pytest.mark.parametrize("number", ["1", "31", "64", "1e400", "-5"])
 def test_a_bucket_of_its_own_does_not_cut_a_message(number):
     """Regression: messages were cut by the cells that the values fill, and /metrics counts messages."""
@@ -114,7 +116,7 @@ def test_a_bucket_of_its_own_does_not_cut_a_message(number):
 def test_a_bucket_of_its_own_does_not_hold_a_source_back(number):
     """Regression: a source was held back by the cells that wait, so its lag showed how values spread."""
     held = []
-    for lead in range(25, 66):  # about as many cells as there are, and as there may be
+    for lead in some(range(25, 66), 11):  # about as many cells as there are, and as there may be
         with patch.object(release, "MAX_LEAD", lead):
             workers = []
             for rows in crowd("0"), crowd(number):
@@ -183,6 +185,7 @@ def test_state_and_messages_of_versions_that_cut_otherwise_are_gone_on_with(cfg)
 # ---------------------------------------------------------------- messages stay below what Kafka takes
 
 
+@in_a_loop
 @pytest.mark.parametrize("coordinates", [1, 2, 8])
 @pytest.mark.parametrize("merges", [True, False])
 def test_a_message_is_smaller_than_a_record_may_be_however_many_digits_its_numbers_have(coordinates, merges):

@@ -14,6 +14,7 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.log import NotOwner
 from shoal.models.errors import AuditError, FailStop, LedgerError
 from shoal.models.tables import Activation
+from tests.support.cover import in_a_loop
 from tests.support.streams import (
     CELLS,
     ELSEWHERE,
@@ -129,6 +130,7 @@ def test_a_run_that_died_leaves_nothing_to_clear(tmp_path: Path, url: str) -> No
 # ---------------------------------------------------------------- workers that continue a file
 
 
+@in_a_loop
 @pytest.mark.parametrize("metric", METRICS)
 def test_workers_go_on_where_a_file_ended(tmp_path: Path, metric: str) -> None:
     with app_of(tmp_path, METRICS[metric], EVENTS) as app:
@@ -137,6 +139,7 @@ def test_workers_go_on_where_a_file_ended(tmp_path: Path, metric: str) -> None:
         assert app.rows == app.stream_of(EVENTS, end=False)
 
 
+@in_a_loop
 @pytest.mark.parametrize("metric", METRICS)
 def test_workers_do_not_go_on_with_another_stream_than_the_files(tmp_path: Path, metric: str) -> None:
     """What is published costs users their groups, wherever it was published."""

@@ -27,8 +27,10 @@ from tests.privacy.attended import (
     told,
     without,
 )
+from tests.support.cover import FULL, in_a_loop
 from tests.support.effort import examples
 
+few = examples(40 if FULL else 24)
 UNITS = [f"user{index}" for index in range(4)]
 KEYS = {"group": "g", "groups": ["a", "b", "c"], "max_groups_per_user": 2}
 SLOTS = {"statistic": "slot-mean", "step": None, "slot": "10s"}
@@ -78,8 +80,9 @@ LAST = [beat(0, 500, stamp=10**12), beat(1, 500, stamp=10**12)]
 phases_of = st.lists(st.lists(records, max_size=25), min_size=1, max_size=3).map(lambda phases: [*phases, LAST])
 
 
+@in_a_loop
 @pytest.mark.parametrize("cfg", CONFIGS, ids=range(len(CONFIGS)))
-@examples(40)
+@few
 @given(data=st.data())
 def test_a_unit_that_is_there_changes_no_byte(cfg: Config, data: st.DataObject):
     phases, unit = data.draw(phases_of), data.draw(units)
@@ -102,8 +105,9 @@ NOBODY_DECLARED: list[Config] = [
 SUPPORT = [sample(partition, f"one of {key}", 100, g=key) for partition in (0, 1) for key in ("a", "b")]
 
 
+@in_a_loop
 @pytest.mark.parametrize("cfg", NOBODY_DECLARED, ids=range(len(NOBODY_DECLARED)))
-@examples(40)
+@few
 @given(data=st.data())
 def test_nor_does_it_where_keys_are_found_but_for_when_they_are(cfg: Config, data: st.DataObject):
     """Who is shown, and when, is an outcome that is charged: given it, no byte depends on a unit."""
@@ -123,7 +127,7 @@ TOPICS: list[Config] = [
 
 
 @pytest.mark.parametrize("cfg", TOPICS, ids=range(len(TOPICS)))
-@examples(40)
+@few
 @given(data=st.data())
 def test_nor_does_it_change_the_order_in_which_ticks_of_several_topics_are_released(cfg: Config, data: st.DataObject):
     """That of beats: how fast a topic is read depends on how many records there are."""
@@ -186,7 +190,7 @@ EACH_SLOT = [
 
 
 @pytest.mark.parametrize("cfg", SLOTS_OF_FOUND, ids=range(len(SLOTS_OF_FOUND)))
-@examples(40)
+@few
 @given(data=st.data())
 def test_nor_where_slots_find_their_cells_but_for_which_are_shown(cfg: Config, data: st.DataObject):
     phases, unit = data.draw(phases_of), data.draw(units)
@@ -217,7 +221,7 @@ OF_PERIODS: list[Config] = [
 
 
 @pytest.mark.parametrize("cfg", OF_PERIODS, ids=range(len(OF_PERIODS)))
-@examples(40)
+@few
 @given(data=st.data())
 def test_a_period_of_a_user_that_is_there_changes_no_byte(cfg: Config, data: st.DataObject):
     """Nor what the user's other periods send."""

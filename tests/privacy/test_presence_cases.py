@@ -26,6 +26,7 @@ from tests.privacy.attended import (
 )
 from tests.privacy.hosted import compiled
 from tests.privacy.test_presence import KEYS, LAST, MALFORMED, published
+from tests.support.cover import in_a_loop
 
 BOTH = [present(KEYS | {"lateness": "7s"}, {"step": "20s", "max_ahead": "40s", "group": "g", "groups": ["a", "b"]})]
 STEADY = [beat(partition, seconds) for seconds in range(100, 201, 5) for partition in (0, 1)]
@@ -135,6 +136,7 @@ def test_whatever_a_unit_sends_changes_no_byte(case: str):
             assert there == once(SENT[case], slowly=False)
 
 
+@in_a_loop
 @pytest.mark.parametrize("case", ["on time", "alone in a key", "over the cap", "in a wrong partition", "many"])
 def test_what_a_unit_sends_does_count(case: str):
     assert once(SENT[case], slowly=False) != once([], slowly=False)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from shoal.models.config.file import Config
 from tests.privacy.observing import Neighbours, Row, WatchedCluster, neighbours, raws
 from tests.stream.simulation import config, run_file
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 SLOT = {"statistic": "slot-mean", "slot": "5s", "group": "g", "max_contributions": 3, "epsilon": 30}
@@ -83,6 +84,7 @@ def test_nor_where_partitions_fall_idle_and_wake_too_late(cfg, pair, which, sour
     assert spent(first, second) <= most(cfg)
 
 
+@in_a_loop
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_unit_in_more_slots_and_cells_than_count_spends_all_it_has(kind: dict[str, Any]) -> None:
     # given somebody with a value in every slot and cell, and in each cell somebody else

@@ -12,6 +12,7 @@ from shoal.stream.file_run import Line
 from shoal.stream.state_mark import MARK
 from tests.privacy.observing import WatchedCluster
 from tests.stream.simulation import STAMP, Cluster, config, names_of, rows_of
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 CFG = config(
@@ -123,6 +124,7 @@ def test_counts_and_groups_survive_any_restart_and_are_nobody_elses(pairs, every
     assert sums == by_group
 
 
+@in_a_loop
 @pytest.mark.parametrize("user", [name for name in IDS if name])
 def test_a_user_reaches_one_partition_only_whatever_the_id(user):
     # given the same user in every partition of a topic
@@ -146,6 +148,7 @@ def test_an_integer_and_its_text_are_one_user():
     assert machine.counters["over_cap"] == 2, "of both metrics"
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("stamp", "reason"), [(-1, "no-time"), (-(10**9), "no-time"), (10**15, "bad-time"), (2**62, "bad-time")]
 )

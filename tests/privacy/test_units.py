@@ -22,6 +22,7 @@ from shoal.stream.state_mark import MARK
 from tests.privacy.observing import Neighbours, Watched, WatchedCluster, neighbours, raws, watch_file
 from tests.stream.simulation import rows_of
 from tests.stream.units import STEPS, Event, Stage, moved, plan_of, run, schedules, sums
+from tests.support.cover import some
 from tests.support.effort import examples
 from tests.support.entries import held_in
 
@@ -73,10 +74,10 @@ def by_unit(unit: Unit, events: Sequence[Event]) -> Iterator[list[int]]:
 
 @configs
 def test_no_unit_moves_more_than_the_noise_is_made_for_and_some_move_as_much(cfg):
-    """Brute force: all streams of three events of a user, in two groups and on both sides of a period's end."""
+    """Brute force: streams of three events of a user, in two groups and on both sides of a period's end."""
     plan, (unit, most) = plan_of(cfg), bounds(cfg)
     largest = 0
-    for pattern in product(product((3, 9, 11, 21), "xy"), repeat=3):
+    for pattern in some(list(product(product((3, 9, 11, 21), "xy"), repeat=3)), 103):
         events = [Event("a", time, group) for time, group in pattern]
         sent = {
             values: run(plan, with_values(events, values)).step_sums() for values in product((0, 1), repeat=len(events))

@@ -20,6 +20,7 @@ from shoal.models.errors import InputError
 from shoal.models.times import iso, time_of_text
 from shoal.stream.any_window import History, seen, stated, tells_windows
 from tests.stream.simulation import config, event, run_file
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 STEP = 5_000_000
@@ -107,6 +108,7 @@ def mean(numbers: list[float]) -> float:
 STREAM = [event(f"u{n}", n % 4 / 3, 100 + 3 * n + 60 * (n > 20), g="g") for n in range(40)]
 
 
+@in_a_loop
 @pytest.mark.parametrize("statistic", ["sum", "mean", "count"])
 @pytest.mark.parametrize(("decay", "algorithm"), KINDS)
 def test_the_window_of_all_steps_is_the_release(statistic, decay, algorithm):
@@ -241,6 +243,7 @@ OTHERS = [
 ]  # fmt: skip
 
 
+@in_a_loop
 @pytest.mark.parametrize("other", OTHERS, ids=str)
 def test_releases_of_another_configuration_are_refused(other):
     releases = released(config(summed()), STREAM)
@@ -248,6 +251,7 @@ def test_releases_of_another_configuration_are_refused(other):
         history(config(summed() | other), releases)
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     "change",
     [{"at": "soon"}, {"at": 7}, {"samples": True}, {"nodes": None}, {"nodes": [1.5]}, {"nodes": ["x"]}, {"value": "1"}],

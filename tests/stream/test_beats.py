@@ -20,6 +20,7 @@ from shoal.stream.topic import plan_topic
 from tests.privacy.attended import SECOND, USUAL, present
 from tests.stream.fed import message, release
 from tests.stream.simulation import SECRET, STAMP, Cluster, apply, config, event
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 LATER = {"name": "later", "start": "1970-01-01T00:02:30Z"}
@@ -271,6 +272,7 @@ EQUAL = [
 ]
 
 
+@in_a_loop
 @pytest.mark.parametrize("cfg", EQUAL, ids=range(len(EQUAL)))
 @examples(40)
 @given(st.data(), streams, st.integers(1, 3), st.integers(1, 3))

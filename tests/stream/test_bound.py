@@ -15,6 +15,7 @@ from shoal.stream.file_run import Line
 from shoal.stream.state_mark import MARK
 from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, STAMP, apply, config, event
+from tests.support.cover import in_a_loop
 
 NAIVE = {"algorithm": "naive", "every": "contribution"}
 
@@ -89,6 +90,7 @@ def test_the_first_event_may_be_as_far_ahead_of_its_record_as_any():
     assert reasons(machine) == ["too-far-ahead"]
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
@@ -141,6 +143,7 @@ def test_what_breaks_a_reader_is_bad_input_and_not_the_end_of_the_stream(monkeyp
         assert machine.users == 0
 
 
+@in_a_loop
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 5000, "1e-400"])
 def test_numbers_outside_the_range_however_large_are_clipped(number):
     machine = bound(config(NAIVE))
@@ -200,6 +203,7 @@ def test_a_clock_record_moves_the_clock_and_is_nothing_else():
     assert machine.watermark(0) == 300_000_000, "a clock never goes back"
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", ["shoal-clock", "shoal-beat"])
 @pytest.mark.parametrize("time", [b"soon", b"\xff", b"9999-12-31T00:00:00Z", b"", None])
 def test_a_clock_record_without_a_time_is_bad_input(name, time):

@@ -15,6 +15,7 @@ from shoal.stream.contributions import MESSAGE_BYTES
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, STAMP, apply, config, event, names_of, rows_of, run_file
+from tests.support.cover import in_a_loop
 
 TWO: dict[str, Any] = {"value": ("x", "y"), "range": ((0, 1), (-5, 5)), "every": "10s"}
 
@@ -74,6 +75,7 @@ def test_values_far_outside_stay_in_their_lane():
     assert [row[5] for row in rows(machine)] == [[2**32, 0]] * 2
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [({"y": None}, "bad-value"), ({}, "no-value"), ({"y": "1"}, "bad-value"), ({"y": True}, "bad-value")],

@@ -13,6 +13,7 @@ from shoal.stream.file_run import Line
 from shoal.stream.foreign_records import Strays, read_message
 from shoal.stream.release import ReleasePartition
 from tests.stream.simulation import Cluster, config, event
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 MESSAGE = Message(
@@ -61,6 +62,7 @@ def test_a_message_with_a_field_of_another_kind_is_none(field: str, value: objec
         read(raw, b"events|2")
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     "inner",
     [

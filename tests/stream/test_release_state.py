@@ -22,6 +22,7 @@ from shoal.stream.tick_queue import CHUNK, ROW, RUN
 from shoal.stream.topic import plan_topic
 from tests.stream.older_states import before_seals, changed
 from tests.stream.simulation import SECRET, Cluster, config, event, names_of
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 # What waits in rows, in chunks of cells, and in samples of slots; what releasers keep; what is closed in pieces.
@@ -83,6 +84,7 @@ def test_the_examples_hold_every_kind_of_key() -> None:
     assert found == set(SEEN)
 
 
+@in_a_loop
 @pytest.mark.parametrize("kind", SEEN, ids=SEEN.values())
 def test_each_key_that_is_lost_alone_is_noticed(kind: bytes) -> None:
     refused = 0
@@ -104,6 +106,7 @@ def test_how_many_there_are_of_what_values_decide_is_not_told(kind: bytes) -> No
             assert f"its changelog has other {KINDS[kind]} than are due; releases" in str(refused.value)
 
 
+@in_a_loop
 @pytest.mark.parametrize("kind", [HEAD, KEPT, RUN, CHUNK])
 def test_a_key_in_the_place_of_another_is_noticed(kind: bytes) -> None:
     """As many as are due, but not the same."""
@@ -129,6 +132,7 @@ def test_a_state_without_its_mark_is_refused() -> None:
         restored(state)
 
 
+@in_a_loop
 @pytest.mark.parametrize("kind", SEEN, ids=SEEN.values())
 def test_what_a_state_of_format_3_lost_is_noticed_as_far_as_its_digest_goes(kind: bytes) -> None:
     state = next(state for state in all_states() if any(name.startswith(kind) for name in state))

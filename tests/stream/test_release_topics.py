@@ -15,6 +15,7 @@ from shoal.stream.topic import plan_topic
 from tests.stream.fed import CLOCK, IDLE, SECOND, committed, message, release, restore, taken
 from tests.stream.older_states import before_seals, changed_and_sealed
 from tests.stream.simulation import SECRET, STAMP, apply, config, event
+from tests.support.cover import in_a_loop
 
 
 def more(number: int, *labels: str, clock: int = 100) -> Message:
@@ -137,6 +138,7 @@ def run(machine: ReleasePartition, log: list[Line], changelog: dict[bytes, bytes
     return released
 
 
+@in_a_loop
 @pytest.mark.parametrize("cut", [1, 2, 9])
 @pytest.mark.parametrize("passed_over", [3, 6, 9])
 def test_messages_that_an_older_version_passed_over_are_read_again(passed_over, cut):

@@ -14,6 +14,7 @@ from shoal.stream.file_run import FileRun, Line
 from shoal.stream.topic import TopicPlan, plan_topic
 from tests.stream.simulation import SECRET, Cluster, config, event, run_file
 from tests.stream.test_equality import EVENTS, FEW_USERS, SHARP, actions, encode, events_in_order
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 GROUPS = {"group": "g", "max_groups_per_user": 1}
@@ -148,6 +149,7 @@ def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(rows,
     assert Cluster.after(CFG, events, sources, homes, schedule).releases() == run_file(CFG, events)
 
 
+@in_a_loop
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric["algorithm"])
 def test_what_came_survives_a_crash_after_every_message(metric):
     # given users whose blocks are open, who are over their caps, ticks in which nothing counts, and a newcomer

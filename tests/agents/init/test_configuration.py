@@ -32,6 +32,7 @@ from shoal.agents.init.draft import Unanswered, completed, draft
 from shoal.agents.init.fields import IDS, NUMBERS, TIMES, Field, Form
 from shoal.agents.init.questions import QUESTIONS, Known
 from shoal.models.errors import ConfigError
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 PATH = Path("shoal.toml")
@@ -43,6 +44,7 @@ FIELDS = (
 )  # fmt: skip
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("reader", "typed", "answer"),
     [
@@ -62,6 +64,7 @@ def test_an_answer_has_one_spelling(reader: Any, typed: str, answer: str) -> Non
     assert reader(answer) == answer
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("reader", "typed", "words"),
     [
@@ -84,6 +87,7 @@ def test_what_is_no_answer_says_what_to_write(reader: Any, typed: str, words: st
         reader(typed)
 
 
+@in_a_loop
 @pytest.mark.parametrize("span_", ["each", "all"])
 @pytest.mark.parametrize("every", ["1h", "1d", "7d", "12h"])
 @pytest.mark.parametrize("group", ["none", "shop"])
@@ -118,6 +122,7 @@ def test_answers_are_what_the_file_says() -> None:
     assert (found.name, found.topic, list(map(float, found.ranges[0]))) == ("spent", "Sales", [0, 200])
 
 
+@in_a_loop
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
 def test_the_first_sentence_of_each_question_stands_for_it_where_an_option_is_missing(question: Any) -> None:
     said = HIDDEN | {"group": "shop", "groups": "found", "span": "each", "every": "1d", "statistic": "mean"}

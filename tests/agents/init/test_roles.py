@@ -4,6 +4,7 @@ import pytest
 
 from shoal.agents.init.fields import Field, Form
 from shoal.agents.init.roles import propose, words_of
+from tests.support.cover import in_a_loop
 
 N, T, AT, D, B = Form.NUMBER, Form.TEXT, Form.TIME, Form.DIGITS, Form.BOOLEAN
 
@@ -14,6 +15,7 @@ def proposed(**forms: Form) -> dict[str, str]:
     return {role: proposal.path for role, proposal in propose(fields).items()}
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("forms", "roles"),
     [

@@ -10,11 +10,13 @@ import pytest
 from shoal.agents.init.fields import Form, fields_of, form_of
 from shoal.agents.init.sample import read_sample
 from shoal.models.errors import InputError
+from tests.support.cover import in_a_loop
 
 EVENT = {"who": 7, "at": "2024-01-01T10:00:00Z", "paid": 3.5, "shop": "north"}
 TABLE = "who,at,paid,shop\n7,2024-01-01T10:00:00Z,3.5,north\n8,2024-01-01T11:00:00Z,4,south\n"
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("value", "form"),
     [
@@ -54,6 +56,7 @@ def test_names_that_no_configuration_can_hold_say_why() -> None:
     assert "dot" in (faults["a.b"] or "")
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.csv", "x.tsv", "x.csv.gz", "semicolon.csv", "list.json"])
 def test_every_form_that_a_run_reads_is_read(tmp_path: Path, name: str) -> None:
     content = {
@@ -80,6 +83,7 @@ def test_of_a_large_file_the_beginning_is_read(tmp_path: Path) -> None:
     assert not read_sample(str(path)).is_whole
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

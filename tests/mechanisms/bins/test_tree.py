@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shoal.mechanisms.bins.tree import BinTree, EvenTree, Shape, branching, even_tree, prefix_variance, shapes, tree_for
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 Matrix = NDArray[np.float64]
@@ -26,6 +27,7 @@ def factorisations(bins: int, least: int = 2) -> list[Shape]:
     return found
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("bins", "shape", "variance"),
     [
@@ -64,6 +66,7 @@ def test_the_shares_are_all_of_epsilon_and_no_more(bins: int) -> None:
     assert [float(share) for share in shares] == pytest.approx([root / sum(roots) for root in roots], rel=1e-9)
 
 
+@in_a_loop
 @pytest.mark.parametrize("powers", [0.0, 0.2, 0.5, 1.0])
 def test_no_other_shares_of_this_form_are_better(powers: float) -> None:
     for shape in ((2, 16), (3, 5, 9), (8, 8)):
@@ -89,6 +92,7 @@ def least_squares(tree: BinTree, values: list[int], total: int) -> tuple[Matrix,
     return estimate, free @ covariance @ free.T
 
 
+@in_a_loop
 @pytest.mark.parametrize(("bins", "shape"), TREES)
 def test_the_estimate_is_that_of_dense_least_squares(bins: int, shape: Shape) -> None:
     tree = BinTree(bins, shape)
@@ -106,6 +110,7 @@ def test_the_estimate_is_that_of_dense_least_squares(bins: int, shape: Shape) ->
     assert tree.prefix_variances[-1] == 0
 
 
+@in_a_loop
 @pytest.mark.parametrize(("bins", "shape"), TREES)
 def test_without_noise_the_estimate_is_exact(bins: int, shape: Shape) -> None:
     tree, histogram = BinTree(bins, shape), [(7 * i) % 5 for i in range(bins)]
@@ -141,6 +146,7 @@ def test_shapes_without_a_place_for_all_bins_are_refused(bins: int, shape: Shape
         BinTree(bins, shape)
 
 
+@in_a_loop
 @pytest.mark.parametrize(("bins", "shape"), TREES)
 def test_without_a_known_total_the_estimate_is_that_of_dense_least_squares(bins: int, shape: Shape) -> None:
     # given noised sums of the nodes of a tree, all with noise of variance 1

@@ -18,6 +18,7 @@ from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 from tests.mechanisms.mechanism_cases import KEY, has, json_able, mean, means, play, subgaussian
+from tests.support.cover import in_a_loop
 
 STEPS = 1 << 20
 ALL = sorted(means(), key=lambda cls: cls.name)
@@ -79,6 +80,7 @@ def alone(parameters: Coordinates, rows: Sequence[tuple[int, str, list[int]]], c
     return sorted(found)
 
 
+@in_a_loop
 @every_mean
 @pytest.mark.parametrize("d", [2, 8])
 @pytest.mark.parametrize("epsilon", [Fraction(3), Fraction(10**6)])
@@ -171,6 +173,7 @@ RESTARTED = [(joint(cls, 3), flush) for cls in KINDS for flush in (1, 7)]
 RESTARTED.append((unequal(), 3))  # priors wait for each other
 
 
+@in_a_loop
 @pytest.mark.parametrize(("parameters", "flush"), RESTARTED)
 def test_the_state_survives_a_restart_anywhere(parameters: Coordinates, flush: int) -> None:
     """A run, and the same run that starts anew from its changelog now and then."""

@@ -43,6 +43,7 @@ from tests.mechanisms.continual_mean.sharp.test_sharp_breaches import (
     stream,
 )
 from tests.mechanisms.mechanism_cases import KEY, mean
+from tests.support.cover import in_a_loop
 from tests.support.effort import tries
 
 ONE, TINY = Fraction(1), Fraction(1, 10**6)
@@ -72,6 +73,7 @@ def parts(section: MetricSection) -> tuple[MeanParameters, ...]:
 class TestCost:
     """The cost of everything that is published."""
 
+    @in_a_loop
     @every_case
     def test_calls_and_counter_of_a_group_cost_rho_together(
         self, m: int, how: str, cap: int, choices: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
@@ -99,6 +101,7 @@ class TestCost:
         # what is charged for a call is its own pure epsilon
         assert sum(one.epsilon for _, one in runs[0].activations) == sum(calls)
 
+    @in_a_loop
     @pytest.mark.parametrize("rho", [Fraction(1, 10**60), Fraction(1, 40), Fraction(10**9)])
     @pytest.mark.parametrize("m", [1, 16, 64, 1000, 1 << 20, 1 << 31])
     def test_calls_take_a_small_part_of_any_rho(self, rho: Fraction, m: int) -> None:
@@ -112,6 +115,7 @@ class TestCost:
             tree = parameters.counter(5, beginning)
             assert (tree.width, getattr(tree, "rho", None)) == (5, left)
 
+    @in_a_loop
     @both
     @pytest.mark.parametrize("groups", [1, 7])
     @pytest.mark.parametrize("count", [1, 2, 5, 32])
@@ -265,6 +269,7 @@ class TestSize:
         ]
         assert math.sqrt(noise[1] / noise[0]) == pytest.approx(3, rel=1e-3)
 
+    @in_a_loop
     @both
     @pytest.mark.parametrize("count", [1, 2])
     def test_a_plan_says_how_large_and_which(self, algorithm: str, count: int) -> None:
@@ -292,6 +297,7 @@ class TestSize:
 class TestState:
     """What survives a crash."""
 
+    @in_a_loop
     @every_case
     @pytest.mark.parametrize("last", [0, 2, 9])
     def test_a_restart_changes_nothing(
@@ -311,6 +317,7 @@ class TestState:
 class TestKeys:
     """What a configuration may say."""
 
+    @in_a_loop
     @pytest.mark.parametrize("algorithm", ["wishful", "single-tree", "multi-tree", "full"])
     def test_algorithms_on_levels_have_no_use_for_a_delta(self, algorithm: str) -> None:
         prior = {} if algorithm == "full" else {"prior": 0}

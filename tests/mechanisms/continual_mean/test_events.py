@@ -12,6 +12,7 @@ from shoal.mechanisms.continual_mean import OF_EVENTS
 from shoal.mechanisms.kinds import kind_of, statistic_of
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.unit import charge, parse_unit
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 USUAL: dict[str, Any] = {
@@ -40,6 +41,7 @@ streams = st.lists(st.tuples(st.sampled_from([b"a", b"b"]), st.sampled_from(["x"
 algorithms = pytest.mark.parametrize("algorithm", OF_EVENTS)
 
 
+@in_a_loop
 @algorithms
 @pytest.mark.parametrize("group", [{}, {"group": "g"}])
 @examples(40)
@@ -85,6 +87,7 @@ def test_a_limit_lets_the_first_events_of_a_user_count_in_all_groups_together(
     assert epsilon == most * limited.epsilon
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("algorithm", "more", "message"),
     [

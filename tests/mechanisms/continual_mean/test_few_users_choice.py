@@ -26,6 +26,7 @@ from tests.mechanisms.continual_mean.few_users_cases import (
 )
 from tests.mechanisms.mechanism_cases import KEY, Sample, by_tick, contributions, play_ticks
 from tests.mechanisms.selection.test_few_users_point import hockey_stick, law
+from tests.support.cover import in_a_loop
 from tests.support.effort import tries
 
 
@@ -130,6 +131,7 @@ def elements(
     return sums, counts, [counter.tree for counter in inner._counters] if isinstance(inner, ClippedReleaser) else []
 
 
+@in_a_loop
 @pytest.mark.parametrize("point", [None, 0, 3, 8])
 @pytest.mark.parametrize("m", [1, 2, 4])
 @every

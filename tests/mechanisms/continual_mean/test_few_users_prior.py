@@ -33,10 +33,12 @@ from tests.mechanisms.continual_mean.few_users_cases import (
     sent_by,
 )
 from tests.mechanisms.mechanism_cases import KEY, by_tick, mean, play_ticks
+from tests.support.cover import in_a_loop
 
 # ---------------------------------------------------------------- what it finds
 
 
+@in_a_loop
 @every
 @pytest.mark.parametrize("centre", [731_234.5, -999_000.0, 3.0])
 def test_a_mean_far_from_the_centre_of_a_huge_range_is_found(cls: Few, centre: float) -> None:
@@ -96,6 +98,7 @@ def test_49_percent_may_be_anywhere_and_a_third_in_one_wrong_place(epsilon: str)
     assert 0.5 < chance_near(few, good[bad:] + [false] * bad, true) < 0.99
 
 
+@in_a_loop
 @every
 @pytest.mark.parametrize("centre", [-1_500_000.0, 2e9])
 def test_a_point_beyond_the_range_becomes_its_end(cls: Few, centre: float) -> None:
@@ -107,6 +110,7 @@ def test_a_point_beyond_the_range_becomes_its_end(cls: Few, centre: float) -> No
 # ---------------------------------------------------------------- the constants
 
 
+@in_a_loop
 @pytest.mark.parametrize("sigma", [None, Fraction(1, 50)])
 @pytest.mark.parametrize(("m", "samples"), [(1, 1), (2, 1), (4, 1), (8, 2), (100, 16), (128, 32)])
 def test_constants_are_those_of_the_proof(m: int, samples: int, sigma: Fraction | None) -> None:
@@ -132,6 +136,7 @@ def test_constants_are_those_of_the_proof(m: int, samples: int, sigma: Fraction 
             assert width == min(2 * half, weight * parameters.sample_grid.steps)
 
 
+@in_a_loop
 @pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize("m", [1, 3, 5, 1024])
 @every

@@ -17,6 +17,7 @@ from shoal.mechanisms.continual_mean.statistic import ALGORITHMS
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution, Estimate
 from shoal.mechanisms.workload import Pattern, bias
+from tests.support.cover import in_a_loop
 
 GRID = Grid(Fraction(-10), Fraction(30), 1 << 16)
 Part = tuple[str, int, int]  # of a tick: what may be summed
@@ -90,6 +91,7 @@ def both(mean: MeanParameters, pattern: Pattern, ticks: int) -> Iterator[tuple[E
         yield ahead.at(tick / ticks), estimate
 
 
+@in_a_loop
 @pytest.mark.parametrize("skewed", [False, True], ids=["even", "skewed"])
 @pytest.mark.parametrize("name", sorted(ALGORITHMS.keys() - {"sharp"}))
 def test_the_noise_foretold_is_that_of_every_release(name: str, skewed: bool) -> None:
@@ -153,6 +155,7 @@ def way_of(ahead: SharpProspect) -> str:
     return "clipped" if beginning.firsts else "whole"
 
 
+@in_a_loop
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_sharp_is_foretold_within_a_tenth_however_it_begins(way: str) -> None:

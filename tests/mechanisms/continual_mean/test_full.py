@@ -19,6 +19,7 @@ from shoal.mechanisms.counters.binary import BinaryTree
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.mechanism_cases import KEY, Draws, Sample, contributions, mean, play
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 STEPS = 16
@@ -54,6 +55,7 @@ def test_a_level_says_what_it_holds_and_how_much_of_it_waits() -> None:
     assert (releaser.levels[2].elements, releaser.levels[2].waiting) == (0, 1)
 
 
+@in_a_loop
 @pytest.mark.parametrize("sensitivity", [AS_PRINTED, 1])
 @pytest.mark.parametrize(("n", "m", "epsilon"), [(1000, 100, 1), (7, 1000, 3), (10**6, 2, 1), (10**6, 4, 1)])
 def test_constants_are_those_of_the_paper(n: int, m: int, epsilon: int, sensitivity: int) -> None:

@@ -16,6 +16,7 @@ from shoal.mechanisms.continual_mean.wishful import Wishful
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.mechanism_cases import KEY, Sample, contributions, lowest, mean
+from tests.support.cover import in_a_loop
 
 Given = type[GivenPrior]
 ALL: list[Given] = [Wishful, SingleTree, MultiTree]
@@ -37,6 +38,7 @@ def test_a_level_says_what_it_holds(cls: Given) -> None:
     assert releaser.levels[0].waiting == 0
 
 
+@in_a_loop
 @pytest.mark.parametrize(("n", "m"), [(1000, 100), (7, 1000), (10**6, 2), (10**6, 1)])
 @pytest.mark.parametrize("sigma", [None, Fraction(1, 50)])
 def test_constants_are_those_of_the_paper(n: int, m: int, sigma: Fraction | None) -> None:
@@ -151,6 +153,7 @@ def test_without_the_projection_neighbours_would_differ_by_more(monkeypatch: pyt
         assert loss(parameters, elements(parameters, low), elements(parameters, high)) > parameters.epsilon
 
 
+@in_a_loop
 @pytest.mark.parametrize("cls", ALL)
 @pytest.mark.parametrize("prior", [Fraction(-1), Fraction(3), Fraction(1, 3)])
 @pytest.mark.parametrize("sigma", [None, Fraction(1, 10)])
@@ -183,6 +186,7 @@ def test_one_tree_holds_all_levels_and_many_hold_one_each() -> None:
     assert [len(entered) for entered in elements(over_unit(Wishful, 9, 4), samples)] == [2]
 
 
+@in_a_loop
 @pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize("m", [1, 2, 3, 5, 1024, 1025])
 def test_the_shares_sum_to_epsilon(m: int, groups: int) -> None:

@@ -16,6 +16,7 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.selection.median import bins, costs
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.mechanism_cases import KEY, Sample, contributions, lowest, mean, play
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 UNITS = 6
@@ -28,6 +29,7 @@ def full(**more: Any) -> Full:
     return parameters
 
 
+@in_a_loop
 @pytest.mark.parametrize("sigma", [Fraction(1, 10**5), Fraction(1, 3), Fraction(1), Fraction(10**4)])
 def test_samples_are_clipped_far_outside_the_range_on_the_same_grid_points(sigma: Fraction) -> None:
     parameters = mean(MultiTree, sigma=sigma, steps=1000)
@@ -77,6 +79,7 @@ def test_constants_scale_with_sigma_and_all_levels_clip(n: int, m: int, epsilon:
         assert level.tree.scale == level.tree.width * n.bit_length() * 2 * (top + 1) / Fraction(epsilon)
 
 
+@in_a_loop
 @pytest.mark.parametrize("level", range(1, 12))
 @pytest.mark.parametrize("scatter", [Fraction(1, 97), Fraction(1, 2), Fraction(2, 3), Fraction(1), Fraction(5)])
 def test_half_a_bin_is_no_wider_than_the_claim_allows(level: int, scatter: Fraction) -> None:
@@ -89,6 +92,7 @@ def test_means_outside_the_range_count_for_the_bin_at_that_end() -> None:
     assert costs([-90, -1, 0, 3, 99], full=10, count=2) == [1, 4]
 
 
+@in_a_loop
 @pytest.mark.parametrize("m", [1, 2, 3, 8, 9])
 def test_the_budget_is_used_up_to_the_last_prior(m: int) -> None:
     parameters = full(m=m, groups=3, epsilon=Fraction("0.7"))

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import partial
+from inspect import signature
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ from shoal.mechanisms.counters.counter import Counter, Tree
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.statistic import Releaser
 from tests.mechanisms.mechanism_cases import KEY, classes, epoch_key
+from tests.support.cover import run_all, without
 
 Name = tuple[bytes, int]  # of a draw: subkey, index
 Make = Callable[[int, Fraction], Tree]  # (width, epsilon) -> the tree
@@ -75,16 +78,33 @@ class CasesOf:
 
     cases: dict[type, list[Case]]
 
+    @classmethod
+    def named(cls, fixture: str) -> dict[str, Any]:
+        """Values of one of the three parameters, by their ids."""
+        if fixture == "case":
+            return {case.name: case for cases in cls.cases.values() for case in cases}
+        if fixture == "typical":
+            return {kind.__name__: cases[-1] for kind, cases in cls.cases.items()}
+        return {kind.__name__: kind.best for kind in cls.cases if hasattr(kind, "best")}
+
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        if "case" in metafunc.fixturenames:
-            every = [case for cases in self.cases.values() for case in cases]
-            metafunc.parametrize("case", every, ids=[case.name for case in every])
-        if "typical" in metafunc.fixturenames:
-            last = [cases[-1] for cases in self.cases.values()]
-            metafunc.parametrize("typical", last, ids=[cls.__name__ for cls in self.cases])
-        if "best" in metafunc.fixturenames:
-            choosing = [cls for cls in self.cases if hasattr(cls, "best")]
-            metafunc.parametrize("best", [cls.best for cls in choosing], ids=[cls.__name__ for cls in choosing])
+        for fixture in PARAMETERS.intersection(metafunc.fixturenames):
+            named = self.named(fixture)
+            metafunc.parametrize(fixture, list(named.values()), ids=list(named))
+
+
+PARAMETERS = {"case", "typical", "best"}
+
+
+def over_cases(law: Callable[..., None]) -> Callable[..., None]:
+    """Run a law for all cases of its class as one item (tests/support/cover.py); ids of such laws are not named."""
+    (fixture,) = PARAMETERS.intersection(signature(law).parameters)
+
+    def looped(self: CasesOf, **fixtures: Any) -> None:
+        cases = {name: {fixture: value} for name, value in self.named(fixture).items()}
+        run_all(partial(law, self), cases, **fixtures)
+
+    return without(looped, law, {fixture})
 
 
 def counter_classes(package: ModuleType) -> tuple[set[type], set[type]]:

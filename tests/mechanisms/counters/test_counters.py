@@ -30,8 +30,10 @@ from tests.mechanisms.counters.counter_cases import (
     counter_classes,
     inherited,
     linear,
+    over_cases,
 )
 from tests.mechanisms.mechanism_cases import Draws, epoch_key
+from tests.support.cover import in_a_loop
 from tests.support.effort import tries
 
 
@@ -63,6 +65,7 @@ def noise_with(case: Case, found: Linear, z: list[int]) -> list[int]:
 class CounterLaws(CasesOf):
     """What every counter of `cases` fulfils."""
 
+    @over_cases
     def test_cases_reach_over_several_epochs(self, case: Case) -> None:
         assert case.tree().locate(case.length)[0] >= 2
 
@@ -97,6 +100,7 @@ class CounterLaws(CasesOf):
                 nodes = [held for name, held in zip(found.names, found.nodes, strict=True) if scale[name] == b]
                 assert max(sum(held[s] for held in nodes) for s in places) * width <= sensitivity
 
+    @over_cases
     def test_a_unit_with_several_elements_costs_no_more(self, typical: Case) -> None:
         """All placements of a unit's 3 elements, over epochs and within one, and all changes of them by 1."""
         found, tree = linear_of(typical), typical.tree(width=3)
@@ -111,6 +115,7 @@ class CounterLaws(CasesOf):
                 worst = max(worst, int(np.abs(moved) @ weights))
         assert Fraction(worst, common) == tree.epsilon
 
+    @over_cases
     def test_noise_of_a_new_epoch_is_new(self, case: Case) -> None:
         """An element is in nodes of its epoch alone, of which nothing was drawn before: no tree is extended."""
         found, tree = linear_of(case), case.tree()
@@ -149,11 +154,13 @@ class CounterLaws(CasesOf):
         counter = case.counter(2, Fraction(1, 3))
         assert [counter.noise(t) for t in visits] == [case.counter(2, Fraction(1, 3)).noise(t) for t in visits]
 
+    @over_cases
     def test_other_keys_give_other_noise(self, case: Case) -> None:
         tree = case.tree(1 << 20)
         one, other = tree.counter(epoch_key), tree.counter(lambda epoch: epoch_key(epoch + 1000))
         assert all(one.noise(t) != other.noise(t) for t in range(1, case.length + 1))
 
+    @over_cases
     def test_no_two_draws_have_one_name(self, typical: Case, monkeypatch: pytest.MonkeyPatch) -> None:
         """Draws are independent only if no two are one number."""
         draws = Draws(monkeypatch)
@@ -164,6 +171,7 @@ class CounterLaws(CasesOf):
 
     # ---------------------------------------------------------------- variance
 
+    @over_cases
     def test_variance_and_scales_are_those_of_the_draws_used(self, case: Case) -> None:
         found, tree = linear_of(case), case.tree()
         for t, row in enumerate(found.noise, start=1):
@@ -180,6 +188,8 @@ class CounterLaws(CasesOf):
         assert tree.variance(0) == 0
         assert case.counter().noise(0) == 0
 
+    @over_cases
+    @in_a_loop
     @pytest.mark.parametrize("t", [1, 10, 29, 1000])
     def test_error_bars_follow_the_variance(self, case: Case, t: int) -> None:
         tree: Tree = case.tree(1 << 20)
@@ -187,6 +197,7 @@ class CounterLaws(CasesOf):
 
     # ---------------------------------------------------------------- arguments
 
+    @over_cases
     def test_a_counter_refuses_what_makes_no_sense(self, case: Case) -> None:
         for width, epsilon in ((0, 1), (1, 0), (1, -1)):
             with pytest.raises(ValueError, match="must be greater than 0"):
@@ -196,6 +207,7 @@ class CounterLaws(CasesOf):
         with pytest.raises(ValueError, match="t must be 0 or more"):
             case.counter().noise(-1)
 
+    @over_cases
     def test_the_key_does_not_show(self, case: Case) -> None:
         assert "subkey" not in repr(case.counter())
 

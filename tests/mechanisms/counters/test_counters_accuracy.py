@@ -9,8 +9,9 @@ import pytest
 from shoal.mechanisms.counters.binary import BinaryTree
 from shoal.mechanisms.counters.blue import BlueTree, GrowingBlue
 from shoal.mechanisms.counters.counter import Tree
-from tests.mechanisms.counters.counter_cases import CASES, Case, CasesOf
+from tests.mechanisms.counters.counter_cases import CASES, Case, CasesOf, over_cases
 from tests.mechanisms.mechanism_cases import epoch_key
+from tests.support.cover import in_a_loop
 
 ONE: dict[str, Any] = {"width": 1, "epsilon": Fraction(1)}
 
@@ -48,6 +49,8 @@ def test_a_horizon_that_is_exceeded_costs_little() -> None:
 class AccuracyLaws(CasesOf):
     """What the stated variances of every counter of `cases` fulfil."""
 
+    @over_cases
+    @in_a_loop
     @pytest.mark.parametrize("horizon", [1, 5, 64])
     def test_the_mean_variance_is_the_mean_of_the_variances(self, case: Case, horizon: int) -> None:
         tree = case.tree(3, Fraction(1, 2))
@@ -55,6 +58,7 @@ class AccuracyLaws(CasesOf):
             mean = sum(tree.variance(t) for t in range(1, horizon + 1)) / horizon
             assert tree.mean_variance(horizon) == pytest.approx(mean)
 
+    @over_cases
     def test_measured_variance_is_the_closed_form(self, typical: Case) -> None:
         """Each within 5 standard errors; Laplace noise has kurtosis 6 at most, so (6 - 1) / runs bounds the square."""
         runs, places = 200, [1, typical.length // 2, typical.length]

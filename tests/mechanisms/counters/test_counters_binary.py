@@ -10,6 +10,7 @@ from shoal.mechanisms.counters.binary import BinaryTree
 from shoal.mechanisms.noise import laplace
 from tests.mechanisms.counters.counter_cases import Case, binary, linear
 from tests.mechanisms.mechanism_cases import epoch_key
+from tests.support.cover import in_a_loop
 
 
 def loss(capacity: int, length: int) -> Fraction:
@@ -33,6 +34,7 @@ def node_sums(rows: list[list[int]]) -> list[list[int]]:
     return [solved[node] for node in range(len(rows[0]))]
 
 
+@in_a_loop
 @pytest.mark.parametrize("capacity", range(1, 18))
 def test_an_element_costs_what_is_claimed(capacity: int) -> None:
     assert loss(capacity, 2 * capacity + 34) == 1

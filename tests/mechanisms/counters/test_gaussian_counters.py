@@ -16,6 +16,7 @@ from shoal.mechanisms.counters.square_root import draws, prefixes
 from shoal.mechanisms.noise.gaussian import DiscreteGaussian
 from tests.mechanisms.counters.test_square_root import matrix, times
 from tests.mechanisms.mechanism_cases import KEY, epoch_key
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples, tries
 
 RHO = Fraction(1, 40)
@@ -24,6 +25,7 @@ RHO = Fraction(1, 40)
 class TestBinary:
     """The binary counter with Gaussian noise."""
 
+    @in_a_loop
     @pytest.mark.parametrize("capacity", [1, 3, 7, 15])
     @pytest.mark.parametrize("elements", [1, 2, 3, 4])
     def test_no_unit_moves_its_nodes_further(self, capacity: int, elements: int) -> None:
@@ -68,6 +70,7 @@ class TestBinary:
         assert tree.squared_sensitivity == 16 * (1 + 2 + 4 + 8 + 10 * 16)
         assert tree.squared_sensitivity < Fraction(4, 5) * 16**2 * tree.height
 
+    @in_a_loop
     @pytest.mark.parametrize("wrong", [{"capacity": 0}, {"steps": 0}, {"elements": 0}, {"rho": Fraction(0)}])
     def test_what_makes_no_sense_is_refused(self, wrong: dict[str, int]) -> None:
         with pytest.raises(ValueError, match="must be greater than 0"):
@@ -133,6 +136,7 @@ class TestRoot:
             assert np.mean(column**2) == pytest.approx(tree.variance(t), rel=6 * (2 / many) ** 0.5)
             assert tree.scales(t).variance == tree.variance(t)
 
+    @in_a_loop
     @pytest.mark.parametrize("wrong", [{"width": 0}, {"rho": Fraction(0)}, {"horizon": 0}])
     def test_what_makes_no_sense_is_refused(self, wrong: dict[str, int]) -> None:
         with pytest.raises(ValueError, match="must be greater than 0"):

@@ -16,6 +16,7 @@ from shoal.mechanisms.noise.gaussian import DiscreteGaussian
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.privacy.zcdp import largest_rho
 from tests.mechanisms.mechanism_cases import KEY, epoch_key
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 Matrix = list[list[int]]
@@ -34,6 +35,7 @@ def times(rows: Matrix, x: Sequence[int]) -> list[int]:
     return [sum(a * b for a, b in zip(row, x, strict=True)) for row in rows]
 
 
+@in_a_loop
 @both
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 9, 10, 11, 40])
 def test_columns_are_no_longer_than_the_first(size: int, unit_columns: bool) -> None:
@@ -157,6 +159,7 @@ def variances(tree: SquareRoot) -> list[float]:
     return found
 
 
+@in_a_loop
 @both
 @pytest.mark.parametrize("capacity", [1, 2, 9, 100])
 def test_variance_is_that_of_the_matrix(capacity: int, unit_columns: bool) -> None:
@@ -167,6 +170,7 @@ def test_variance_is_that_of_the_matrix(capacity: int, unit_columns: bool) -> No
         assert tree.variance(2 * capacity + t) == pytest.approx(2 * exact[-1] + exact[t], rel=1e-9)
 
 
+@in_a_loop
 @both
 @pytest.mark.parametrize("capacity", [1, 70, 1000])
 def test_error_bars_are_those_of_the_variance(capacity: int, unit_columns: bool) -> None:

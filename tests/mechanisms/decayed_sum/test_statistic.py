@@ -12,6 +12,7 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import AllWindows, Decay, Exponential, Polynomial, Undecayed, Window
 from tests.mechanisms.stepped.restart_cases import check_restarts
+from tests.support.cover import in_a_loop
 
 KEY = b"k" * 32
 BOTH: tuple[Name, Name] = ("sum", "mean")
@@ -39,6 +40,7 @@ def step(releaser: StepReleaser, values: list[int]) -> Any:
     return releaser.estimate()
 
 
+@in_a_loop
 @pytest.mark.parametrize("algorithm", ["sharp", "patent"])
 @pytest.mark.parametrize("decay", DECAYS[1:], ids=repr)
 def test_the_noise_is_made_for_all_that_a_unit_may_change_in_all_groups_together(decay: Decay, algorithm: str) -> None:
@@ -115,6 +117,7 @@ def test_a_mean_is_the_sum_over_the_number_and_so_are_its_error_bars() -> None:
     assert [step(of_means, []) for _ in range(2)][1].value is None
 
 
+@in_a_loop
 @pytest.mark.parametrize("decay", DECAYS)
 def test_an_epsilon_beyond_which_floats_hold_no_noise_has_no_error_bars_and_no_end(decay: Decay) -> None:
     sure = Stepped(statistic="sum", decay=decay, grid=GRID, epsilon=Fraction(10**9), max_contributions=5)

@@ -14,6 +14,7 @@ from shoal.mechanisms.sums.decays import Exponential, Listed, Undecayed, Window
 from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.workload import Pattern
 from tests.mechanisms.decayed_variance.test_laws import step
+from tests.support.cover import covered
 
 STEPS = 1 << 10
 GRID = Grid(Fraction(0), Fraction(1), STEPS)
@@ -34,8 +35,9 @@ def released(decay: Any, epsilon: str, values: list[int], steps: int = 1) -> lis
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", ["2", pytest.param("0.05", marks=pytest.mark.long), "0.002"])
-@pytest.mark.parametrize("place", [0.5, pytest.param(0.25, marks=pytest.mark.long), 0.0])
+@covered(strength=1, keep=["decay0-1-0.5-2", "decay1-8-0.0-2"])
+@pytest.mark.parametrize("epsilon", ["2", "0.05", "0.002"])
+@pytest.mark.parametrize("place", [0.5, 0.25, 0.0])
 @pytest.mark.parametrize(
     ("decay", "steps"),
     [

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
 from shoal.mechanisms.sums.decays import Undecayed, Window
 from tests.stream.simulation import config
+from tests.support.cover import in_a_loop
 
 VARIANCE = {"statistic": "variance", "step": "5s"}
 WINDOW = {"kind": "window", "length": "15s"}
@@ -34,6 +35,7 @@ def test_without_a_decay_it_is_that_since_the_beginning_and_patent_clamps_if_ask
     ]
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("keys", "said"),
     [

@@ -16,6 +16,7 @@ from shoal.mechanisms.sums.decays import Decay, Exponential, Forward, Listed, Po
 from shoal.mechanisms.sums.formula import formula_weights
 from shoal.mechanisms.sums.weights import Weights
 from tests.mechanisms.stepped.restart_cases import check_restarts
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 KEY = b"k" * 32
@@ -93,6 +94,7 @@ class TestVariance:
         most = max(steps * abs(a - c) + 2 * abs(b - d) for (a, b), (c, d) in product(pairs, repeat=2))
         assert most == joint_sensitivity(steps)
 
+    @in_a_loop
     @pytest.mark.parametrize("algorithm", ["sharp", "patent"])
     @pytest.mark.parametrize("decay", list(DECAYS)[1:], ids=repr)
     def test_both_sums_are_noised_for_all_samples_of_a_unit(self, decay: Decay, algorithm: str) -> None:
@@ -175,6 +177,7 @@ class TestVariance:
         assert min(free) < 0
         assert max(free) > 4
 
+    @in_a_loop
     @pytest.mark.parametrize("decay", DECAYS, ids=repr)
     def test_an_epsilon_that_floats_hardly_hold_gives_numbers_all_the_same(self, decay: Decay) -> None:
         releaser = variance(decay, epsilon=Fraction(1, 10**60)).releaser(KEY, b"")

@@ -27,6 +27,7 @@ from shoal.mechanisms import (
     Window,
 )
 from shoal.mechanisms.library import keys
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 SECRET = bytes(range(32))
@@ -195,6 +196,7 @@ def of_users(statistic: Any, key: Key, x: float) -> Any:
     return stream.close()
 
 
+@in_a_loop
 @pytest.mark.parametrize("opened", open_streams())
 def test_every_stream_refuses_a_second_input(opened: Any) -> None:
     release = opened(Key(SECRET))

@@ -31,6 +31,7 @@ from shoal.mechanisms import (
     largest_rho,
 )
 from shoal.mechanisms.library import keys
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 DELTA = Fraction(1, 10**6)
@@ -106,6 +107,7 @@ REFUSED: dict[str, Any] = {
 }  # fmt: skip
 
 
+@in_a_loop
 @pytest.mark.parametrize(("message", "make"), [(said, make) for said, those in REFUSED.items() for make in those])
 def test_what_decides_privacy_is_exact_and_complete(message: str, make: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
@@ -141,6 +143,7 @@ COUNTERS = [
 ]  # fmt: skip
 
 
+@in_a_loop
 @pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.algorithm)
 @examples(20)
 @given(st.lists(st.integers(-9, 9), max_size=12))
@@ -168,6 +171,7 @@ NOISY: list[Any] = [
 ]
 
 
+@in_a_loop
 @pytest.mark.parametrize("counter", NOISY, ids=lambda one: getattr(one, "algorithm", "decayed"))
 def test_the_planned_error_is_that_of_the_releases(counter: Any) -> None:
     # given many streams of zeros, each with noise of its own

@@ -10,6 +10,7 @@ import pytest
 
 import shoal.mechanisms
 from docs.generate import library
+from tests.support.cover import in_a_loop
 
 NAMES = shoal.mechanisms.__all__
 PAGE = library.PAGE.read_text()
@@ -32,6 +33,7 @@ def test_the_table_has_the_stable_names_and_no_others() -> None:
     assert sorted(NAMES) == NAMES
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stable_name_says_its_shapes_units_errors_source_and_an_example(name: str) -> None:
     said = docstring(name)
@@ -41,6 +43,7 @@ def test_a_stable_name_says_its_shapes_units_errors_source_and_an_example(name: 
     assert name in library.table()
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", [*NAMES, "the page"])
 def test_examples_import_stable_names_alone(name: str) -> None:
     text = PAGE if name == "the page" else docstring(name)

@@ -11,6 +11,7 @@ from shoal.mechanisms.noise import batch, keyed
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from tests.mechanisms.mechanism_cases import KEY, chi_square
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 SCALES = st.fractions(Fraction(1, 3), 100) | st.builds(
@@ -99,6 +100,7 @@ def laplace_misfit(draws: list[int], scale: float) -> float:
 
 
 # At these scales the discrete law and the continuous one differ by less than 2**-24 in any cell.
+@in_a_loop
 @pytest.mark.parametrize("bits", [25, 36, 37, 45, 60])
 def test_large_scales_fit_their_law_and_no_other(bits: int) -> None:
     noise = DiscreteLaplace(1 << bits, derive(KEY, "block law", bits))

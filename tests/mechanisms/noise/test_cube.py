@@ -14,6 +14,7 @@ from shoal.mechanisms.error_bars import OfCube, noise_quantile, noise_sd
 from shoal.mechanisms.noise import cube, laplace
 from shoal.mechanisms.noise.cube import CubeNoise, eulerian, radius, tail, variance
 from shoal.mechanisms.noise.keyed import Bits
+from tests.support.cover import covered, in_a_loop
 from tests.support.effort import examples, tries
 
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(7, 3), Fraction(40)]
@@ -50,6 +51,8 @@ def test_the_law_is_the_exponential_of_the_largest_coordinate(d: int) -> None:
     assert worst == pytest.approx(2 / scale, rel=1e-9)
 
 
+@in_a_loop
+@covered(strength=1)
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("scale", [Fraction(2, 3), Fraction(5)])
 def test_draws_follow_the_law(d: int, scale: Fraction) -> None:
@@ -88,6 +91,7 @@ def test_the_weights_are_those_of_the_offset() -> None:
         assert sum(eulerian(d)) == 2**d * math.factorial(d)
 
 
+@in_a_loop
 @pytest.mark.parametrize("d", DIMENSIONS)
 @pytest.mark.parametrize("scale", SCALES)
 def test_variance_and_quantile_are_those_of_the_law(d: int, scale: Fraction) -> None:
@@ -126,6 +130,7 @@ def slope(p: list[int]) -> list[int]:
     return [power * one for power, one in enumerate(p)][1:]
 
 
+@in_a_loop
 @pytest.mark.parametrize("d", range(2, 8))
 def test_the_size_is_below_half_of_d_plus_one_scales_by_polynomials(d: int) -> None:
     """The bound less the mean of |x_i| falls towards 0 as q rises to 1: docs/proofs/slots.md, "Size"."""

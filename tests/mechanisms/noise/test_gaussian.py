@@ -1,12 +1,12 @@
 """Discrete Gaussian noise: its law, its block form, and what it costs."""
 
+import importlib
 import itertools
 import math
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from statistics import NormalDist
 
-import opendp.prelude as dp
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -18,6 +18,7 @@ from shoal.mechanisms.privacy.zcdp import _FLOOR, gaussian_sigma2, largest_rho, 
 from tests.mechanisms.mechanism_cases import KEY, chi_square
 from tests.mechanisms.noise.test_batch import Crafted, awkward_words
 from tests.mechanisms.noise.test_keyed import Counting, kolmogorov
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 DRAWS = 20_000
@@ -90,6 +91,7 @@ def exact_cells(sigma2: float) -> tuple[list[float], list[float]]:
 
 
 # 20,000 draws: at its own sigma the misfit is about standard normal, so 6 fails once in 10**7 keys (the key is fixed).
+@in_a_loop
 @pytest.mark.parametrize("sigma2", [Fraction(1, 3), Fraction(1), Fraction(22, 7), Fraction(1000)])
 def test_it_fits_its_sigma_and_no_other(sigma2: Fraction) -> None:
     noise = DiscreteGaussian(sigma2, derive(KEY, "gaussian", str(sigma2)))
@@ -99,6 +101,7 @@ def test_it_fits_its_sigma_and_no_other(sigma2: Fraction) -> None:
     assert min(fits[1:]) > 30
 
 
+@in_a_loop
 @pytest.mark.parametrize("bits", [30, 50, 72, 74, 100, 130, 155])  # of sigma2; the discrete law is the continuous one
 def test_large_sigmas_fit_their_law_and_no_other(bits: int) -> None:
     noise = DiscreteGaussian(1 << bits, derive(KEY, "large gaussian", bits))
@@ -109,8 +112,10 @@ def test_large_sigmas_fit_their_law_and_no_other(bits: int) -> None:
         assert (misfit(draws, edges, [1 / 30] * 30) < 6) == (factor == 1)
 
 
+@pytest.mark.long
 def test_it_agrees_with_opendp() -> None:
     # given as many draws of an independent implementation
+    dp = importlib.import_module("opendp.prelude")
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
     theirs = dp.m.make_gaussian(*space, scale=25.0)([0] * DRAWS)
@@ -120,6 +125,7 @@ def test_it_agrees_with_opendp() -> None:
         assert (kolmogorov(noise.draw_block(0, DRAWS).tolist(), theirs) < 3.5) == (factor == 1)
 
 
+@in_a_loop
 @pytest.mark.parametrize("sigma2", [Fraction(1, 100), Fraction(1), Fraction(39, 10), Fraction(100)])
 def test_variance_is_that_of_the_law(sigma2: Fraction) -> None:
     weights = {k: math.exp(-k * k / (2 * float(sigma2))) for k in range(-300, 301)}
@@ -180,8 +186,11 @@ def test_rho_is_the_largest_there_is(epsilon: Fraction, delta: Fraction) -> None
     assert ours > (math.sqrt(epsilon - math.log(delta)) - math.sqrt(-math.log(delta))) ** 2
 
 
+@pytest.mark.long
+@in_a_loop
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS[:4])
 def test_opendp_finds_no_more_than_was_claimed(epsilon: Fraction, delta: Fraction) -> None:
+    dp = importlib.import_module("opendp.prelude")
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
     sigma2 = gaussian_sigma2(1, largest_rho(epsilon, delta))

@@ -1,13 +1,13 @@
 """Keyed bits and the exact samplers on top of them."""
 
 import hmac
+import importlib
 import math
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain, islice
 
-import opendp.prelude as dp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +17,7 @@ from shoal.mechanisms.noise.keyed import Bits, derive, encode, metric_key, pseud
 from shoal.mechanisms.noise.laplace import DiscreteLaplace, _first_failure_is_odd, bernoulli, bernoulli_exp
 from shoal.mechanisms.selection.exponential import choose, uniform
 from tests.mechanisms.mechanism_cases import KEY, chi_square
+from tests.support.cover import in_a_loop
 
 PARTS = st.lists(st.binary(max_size=3) | st.text(max_size=3) | st.integers(-9, 9), max_size=3)
 DRAWS = 20_000
@@ -86,6 +87,7 @@ def test_a_bernoulli_compares_a_uniform_real_with_the_exact_fraction(numerator: 
         assert bernoulli(numerator, denominator, iter([])) == (numerator > 0)
 
 
+@in_a_loop
 @pytest.mark.parametrize("x", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(5, 2)])
 def test_bernoulli_exp_has_its_probability(x: Fraction) -> None:
     bits = Bits(derive(KEY, "exp", str(x)))
@@ -136,8 +138,10 @@ def kolmogorov(one: list[int], other: list[int]) -> float:
     return float(worst / len(one) * math.sqrt(len(one) / 2))
 
 
+@pytest.mark.long
 def test_discrete_laplace_agrees_with_opendp() -> None:
     # given as many draws of an independent implementation
+    dp = importlib.import_module("opendp.prelude")
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
     theirs = dp.m.make_laplace(*space, scale=25.0)([0] * DRAWS)
@@ -190,6 +194,7 @@ def test_few_draws_need_more_words_than_their_own(monkeypatch: pytest.MonkeyPatc
     assert 0 < sum(count > keyed.WORDS for count in counts) < DRAWS / 1000
 
 
+@in_a_loop
 @pytest.mark.parametrize("costs", [[0, 1, 2, 3], [7, 3], [5, 5, 5], [2, 40, 1, 2, 2]])
 def test_the_exponential_mechanism_has_its_exact_law(costs: list[int]) -> None:
     rate = Fraction(2, 5)

@@ -14,6 +14,7 @@ from shoal.mechanisms.counters.binary import BinaryTree
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
 from shoal.mechanisms.privacy.accounting import NOTHING, Concentrated, Loss, advanced, group_delta, parallel
 from shoal.mechanisms.privacy.zcdp import _FLOOR, epsilon_at, gaussian_sigma2, largest_rho, smallest_epsilon
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 ONE, TINY = Fraction(1), Fraction(1, 10**6)
@@ -83,6 +84,7 @@ def test_a_delta_beyond_all_numbers_is_one() -> None:
     assert group_delta(1001, ONE, TINY) == 1
 
 
+@in_a_loop
 @pytest.mark.parametrize("odds", [2, Fraction(11, 10)])
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_the_epsilon_of_a_group_is_reached_by_answers_at_random(odds: Fraction, count: int) -> None:
@@ -171,6 +173,7 @@ def test_advanced_composition_pays_for_many_small_losses_and_not_for_few_large_o
     assert advanced([], TINY) == Loss(Fraction(0), TINY)
 
 
+@in_a_loop
 @pytest.mark.parametrize(("epsilon", "count"), [(0.02, 400), (0.3, 40), (1.5, 6)])
 @pytest.mark.parametrize("delta", [Fraction(1, 100), TINY])
 def test_answers_at_random_lose_no_more_than_advanced_composition_says(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from shoal.mechanisms.privacy.accounting import NOTHING, Concentrated, Loss
 from shoal.mechanisms.privacy.together import Bound, Part, bounds
 from shoal.mechanisms.privacy.zcdp import gaussian_sigma2, largest_rho
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 ONE, TINY = Fraction(1), Fraction(1, 10**6)
@@ -80,6 +81,7 @@ def test_pure_bounds_are_reached_by_answers_at_random_in_two_metrics(people: int
         assert abs(most.ln() - decimal(bound.loss.epsilon)) < Decimal("1e-90")
 
 
+@in_a_loop
 @pytest.mark.parametrize("people", [1, 2, 3, 5])
 def test_the_approximate_bound_is_reached_by_a_chain(people: int) -> None:
     loss = Loss(Fraction(1, 3), Fraction(1, 100))
@@ -143,6 +145,7 @@ def test_two_gaussian_metrics_and_a_pure_one_keep_their_bounds() -> None:
             assert hockey_stick(before, after, loss.epsilon) <= decimal(loss.delta)
 
 
+@in_a_loop
 @pytest.mark.parametrize("people", [1, 3])
 @pytest.mark.parametrize("alpha", [2, 5])
 def test_the_rho_of_a_group_is_reached_by_gaussian_noise(people: int, alpha: int) -> None:

@@ -19,6 +19,7 @@ from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.selection import clip_range, exponential
 from tests.mechanisms.continual_mean.sharp.sharp_cases import sharp
 from tests.mechanisms.mechanism_cases import KEY, Sample, by_tick, contributions, merged
+from tests.support.cover import in_a_loop
 
 EPSILON = Fraction(3, 2)
 STEPS = 8
@@ -74,6 +75,7 @@ def test_the_law_of_a_centre_is_within_epsilon(monkeypatch: pytest.MonkeyPatch) 
     assert 0.6 * EPSILON <= worst(laws) <= EPSILON + Fraction(1, 10**9)
 
 
+@in_a_loop
 @pytest.mark.parametrize(("middle", "target"), [(0, 1), (4, 1), (4, 2), (5, 3), (8, 0)])
 def test_the_law_of_a_scale_is_within_epsilon(monkeypatch: pytest.MonkeyPatch, middle: int, target: int) -> None:
     laws = {values: law(monkeypatch, partial(scale_of, values, middle, target))[1] for values in SETS}
@@ -125,6 +127,7 @@ def loss(one: Seen, other: Seen) -> float:
     return found
 
 
+@in_a_loop
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("end", [0, STEPS])
 def test_of_a_unit_with_several_samples_one_enters(monkeypatch: pytest.MonkeyPatch, together: bool, end: int) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.selection.exact_quantile import choose, exp, nearest, pick, powers, runs, weights
 from tests.mechanisms.mechanism_cases import KEY
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 few = examples(15)
@@ -50,6 +51,7 @@ def test_runs_are_all_cells_and_cost_what_their_cells_cost(values: list[int], q:
             assert abs(nearest(run, q * len(values)) - q * len(values)) == cost(values, cell, q)
 
 
+@in_a_loop
 @pytest.mark.parametrize("q", QS)
 def test_one_value_moves_each_cost_by_one_at_most_and_at_best(q: Fraction) -> None:
     worst = Fraction(0)
@@ -61,6 +63,7 @@ def test_one_value_moves_each_cost_by_one_at_most_and_at_best(q: Fraction) -> No
     assert worst == 1
 
 
+@in_a_loop
 @pytest.mark.parametrize("q", QS)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 8), Fraction(2), Fraction(20)])
 def test_neighbours_differ_by_at_most_epsilon(q: Fraction, epsilon: Fraction) -> None:

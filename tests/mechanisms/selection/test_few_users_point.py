@@ -15,6 +15,7 @@ from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.noise.uniform import exp_enclosed, is_below_exp, wide_uniform
 from shoal.mechanisms.selection.few_users_point import PointChoice, stretches
 from tests.mechanisms.mechanism_cases import KEY
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 Law = dict[int | None, float]
@@ -70,6 +71,7 @@ def test_no_neighbours_lose_more_than_epsilon_and_delta() -> None:
     assert max(used) >= 0.9
 
 
+@in_a_loop
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.01", "0.5"), ("0.2", "0.9"), ("3", "0.000001"), ("20", "0.01")])
 def test_none_weighs_what_the_proof_asks_for(epsilon: str, delta: str) -> None:
     half, garbage = float(Fraction(epsilon)) / 2, choice_of(2, 1, epsilon, delta).garbage
@@ -90,6 +92,7 @@ def test_less_garbage_would_break_it() -> None:
     assert hockey_stick(one, other, 1.0) > 0.01
 
 
+@in_a_loop
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("numbers", "radius", "epsilon", "delta"),
@@ -221,6 +224,7 @@ def test_a_proposal_that_is_not_kept_is_followed_by_another() -> None:
     assert choice.choose([5], iter(words(rounding + 1))) is None
 
 
+@in_a_loop
 @pytest.mark.parametrize("n", [1, 3, 40, 2000])
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "30"])
 def test_none_is_no_likelier_than_told(n: int, epsilon: str) -> None:
@@ -232,6 +236,7 @@ def test_none_is_no_likelier_than_told(n: int, epsilon: str) -> None:
     assert 0 <= told < 1
 
 
+@in_a_loop
 @pytest.mark.parametrize("change", [{"numbers": 0}, {"radius": -1}, {"epsilon": Fraction(0)}, {"delta": Fraction(0)}])
 def test_what_makes_no_sense_is_refused(change: dict[str, Fraction | int]) -> None:
     good = {"numbers": 1, "radius": 1, "epsilon": Fraction(1), "delta": Fraction(1, 9)}

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
 from tests.mechanisms.mechanism_cases import KEY
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples, tries
 
 X = Fraction(37, 100)  # about exp(-1)
@@ -62,6 +63,7 @@ def excess(one: Law, other: Law, factor: Fraction) -> Fraction:
     return sum((max(a - factor * b, ZERO) for a, b in zip(one, other, strict=True)), ZERO)
 
 
+@in_a_loop
 @pytest.mark.parametrize(("ticks", "most"), [(2, 5), (3, 4), (4, 2)])
 @pytest.mark.parametrize("theta", [2, 4])
 def test_with_one_gate_a_key_loses_epsilon_and_not_twice_that(ticks: int, most: int, theta: int) -> None:
@@ -76,6 +78,7 @@ def test_with_one_gate_a_key_loses_epsilon_and_not_twice_that(ticks: int, most: 
     assert worst > 1 / X * Fraction(99, 100), "and it is lost"
 
 
+@in_a_loop
 @pytest.mark.parametrize(("ticks", "most"), [(2, 4), (3, 3), (4, 2)])
 @pytest.mark.parametrize("theta", [3, 6])
 def test_beyond_epsilon_is_no_more_than_a_key_shown_for_the_unit_alone(ticks: int, most: int, theta: int) -> None:
@@ -206,6 +209,7 @@ class Adversary:
         return tuple(after), chance
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("thetas", "weights", "others", "x", "keys", "reached"),
     [
@@ -354,6 +358,7 @@ def test_wrong_parameters_are_refused() -> None:
         selection.crossing(1, 0, 0, iter([]))
 
 
+@in_a_loop
 @pytest.mark.parametrize("keys", [1, 2, 5, 64])
 def test_falling_weights_keep_to_their_unit_and_lose_hardly_any_of_it(keys: int) -> None:
     weights, unit = falling(keys)

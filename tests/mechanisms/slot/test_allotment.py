@@ -21,6 +21,7 @@ from shoal.mechanisms.slot.allotment import (
     split,
     sweep,
 )
+from tests.support.cover import in_a_loop
 
 USERS, CELLS = "abcdef", "12345"
 samples = st.sampled_from([1, 1, 1, 2, 3, 7])
@@ -71,6 +72,7 @@ def test_the_quick_loop_does_what_the_slow_one_does(cells: Cells, most: int, eps
     assert found.threshold == pytest.approx(float(threshold))
 
 
+@in_a_loop
 @pytest.mark.parametrize("largest", [2, 4, 9, 30])
 def test_so_it_does_with_more_users_and_cells(largest: int) -> None:
     random, names = Random(largest), [f"u{user:02}" for user in range(12)]
@@ -190,6 +192,7 @@ def test_a_cell_that_only_one_user_is_in_is_given_up_last() -> None:
     assert found.divisors == {"2": 1, "3": 1}
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("cells", "most", "epsilon", "word"),
     [
@@ -206,6 +209,7 @@ def test_what_cannot_be_is_refused(way: Any, cells: Cells, most: int, epsilon: i
         result_of(way(cells, most, Fraction(epsilon)))
 
 
+@in_a_loop
 @pytest.mark.parametrize("total", range(1, 14))
 def test_the_error_of_mean_and_variance_is_that_of_the_formulas(total: int) -> None:
     for kept in range(1, total + 1):

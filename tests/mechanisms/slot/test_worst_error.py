@@ -15,6 +15,7 @@ from shoal.mechanisms.slot.worst_error import (
     variance_sensitivity,
 )
 from tests.mechanisms.slot.cell_cases import EPSILONS
+from tests.support.cover import in_a_loop
 
 
 def variance(values: tuple[int, ...]) -> Fraction:
@@ -22,6 +23,7 @@ def variance(values: tuple[int, ...]) -> Fraction:
     return sum(((value - mean) ** 2 for value in values), Fraction(0)) / len(values)
 
 
+@in_a_loop
 @pytest.mark.parametrize("samples", range(1, 7))
 def test_what_is_left_out_can_do_just_what_is_said(samples: int) -> None:
     cells = list(itertools.product(range(3), repeat=samples))

@@ -12,6 +12,7 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.stepped.forecast import Flow, by_hand, mean_variance, prospect
 from shoal.mechanisms.sums.decays import AllWindows, Exponential, Forward, Polynomial, Undecayed, Window
 from shoal.mechanisms.workload import Pattern
+from tests.support.cover import in_a_loop
 
 MANY = 10**9  # users: so many that a pattern's rounding to whole samples does not matter
 GRID = Grid(Fraction(-10), Fraction(30), 1 << 10)
@@ -33,6 +34,7 @@ def stepped(decay: Any, statistic: Name = "sum", algorithm: str = "sharp") -> St
     )
 
 
+@in_a_loop
 @pytest.mark.parametrize("decay", WEIGHTS)
 @pytest.mark.parametrize("pattern", [Pattern.even(MANY, 7.3), Pattern.skewed(MANY, 7.3), Pattern.even(MANY, 2)])
 def test_samples_that_count_are_those_of_each_step_with_their_weights(decay: Any, pattern: Pattern) -> None:
@@ -61,6 +63,7 @@ def test_a_cap_of_a_period_leaves_out_as_much_of_each_and_none_leaves_out_nothin
     assert free.rates() == (100.0, 100.0)
 
 
+@in_a_loop
 @pytest.mark.parametrize("algorithm", ["sharp", "patent"])
 @pytest.mark.parametrize("decay", WEIGHTS)
 def test_weights_are_those_of_the_releases(decay: Any, algorithm: str) -> None:
@@ -91,6 +94,7 @@ def test_a_mean_has_the_noise_of_the_sum_over_its_samples_and_a_count_none() -> 
     assert prospect(stepped(Window(5), "mean"), Flow(Pattern.even(0, 1), STEPS)).at(3).left_out == 0
 
 
+@in_a_loop
 @pytest.mark.parametrize("decay", [Window(5), Window(200), Exponential(Fraction(9, 10)), Polynomial(Fraction(3, 2))])
 @pytest.mark.parametrize("algorithm", ["sharp", "patent"])
 def test_in_the_long_run_noise_is_the_mean_of_that_of_releases(decay: Any, algorithm: str) -> None:
@@ -110,6 +114,7 @@ def test_noise_that_grows_has_no_long_run() -> None:
         assert by_hand(stepped(decay), flow).long_run() is None
 
 
+@in_a_loop
 @pytest.mark.parametrize("decay", WEIGHTS)
 def test_by_hand_each_step_has_a_draw(decay: Any) -> None:
     found = by_hand(stepped(decay), Flow(Pattern.even(50, 2), STEPS))

@@ -21,6 +21,7 @@ from shoal.mechanisms.statistic import Contribution, Estimate
 from shoal.mechanisms.stepped.forecast import Counted
 from shoal.mechanisms.sums.decays import Window
 from shoal.models.config.metric import MetricSection
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 KEY = bytes(range(32))
@@ -57,6 +58,7 @@ STEPS = st.lists(st.lists(st.integers(0, 100), max_size=2), max_size=12).map(lam
 KINDS = pytest.mark.parametrize("kind", ["sum", "mean", "count", "variance"])
 
 
+@in_a_loop
 @KINDS
 @examples(15)
 @given(steps=STEPS, length=st.integers(1, 5))
@@ -82,6 +84,7 @@ def test_without_noise_it_is_the_sum_of_the_last_steps_in_which_anything_came(st
         assert release.samples == sum(map(len, last))
 
 
+@in_a_loop
 @KINDS
 @examples(10)
 @given(steps=STEPS)

@@ -16,6 +16,7 @@ from shoal.mechanisms.stores.packed import (
     unpack,
     unpack_numbers,
 )
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 widths = st.sampled_from([1, 2, 3, 4, 5, 8, 16, 20])
@@ -64,6 +65,7 @@ def test_no_value_decides_where_entries_are_cut_or_what_they_cost(data: st.DataO
         )
 
 
+@in_a_loop
 @pytest.mark.parametrize("width", [1, 2, 4, 5, 8, 16, 20])
 def test_the_largest_number_takes_the_most_bytes_and_no_larger_one_is_written_or_read(width: int) -> None:
     largest = (1 << 8 * width) - 1

@@ -28,6 +28,7 @@ from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.sums.window import WindowSum
 from tests.mechanisms.counters.counter_cases import Injected, Name
 from tests.mechanisms.mechanism_cases import classes, epoch_key
+from tests.support.cover import FULL
 
 Weight = Callable[[int], float]  # age -> what a step of this age weighs
 
@@ -229,6 +230,15 @@ CASES: dict[type, list[Case]] = {
 }
 ALL = [case for cases in CASES.values() for case in cases]
 every_case = pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
+# Longer ones of several cases of one class and kind of steps: laws that take a run for each draw leave them out in
+# short runs.
+LONGER = {
+    "window-5-blue-3-2", "window-9-blue-2-2", "window-11-blue-2-1", "window-9-hats-(3, 2)", "window-8-patent",
+    "window-12-patent", "exponential-hats", "forward-blue-horizon", "running-horizon", "table-blue-of-few-weights",
+}  # fmt: skip
+assert LONGER < {case.name for case in ALL}
+SHORTER = [case for case in ALL if FULL or case.name not in LONGER]
+some_cases = pytest.mark.parametrize("case", SHORTER, ids=[case.name for case in SHORTER])
 
 
 def sum_classes() -> set[type]:

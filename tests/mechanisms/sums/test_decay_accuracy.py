@@ -26,7 +26,8 @@ from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.sums.window import WindowSum
 from tests.mechanisms.counters.counter_cases import Injected
 from tests.mechanisms.mechanism_cases import KEY, epoch_key
-from tests.mechanisms.sums.decay_cases import ALL, Case, every_case
+from tests.mechanisms.sums.decay_cases import SHORTER, Case, some_cases
+from tests.support.cover import in_a_loop
 
 ONE = Fraction(1)
 FINE = 1 << 20  # grid steps of the range: noise is then as good as continuous
@@ -40,6 +41,7 @@ def in_ranges(variance: float) -> float:
 # ---------------------------------------------------------------- what must be reached
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("length", "target"), [(1 << 6, 59), (1 << 8, 120), (1 << 10, 193), (1 << 12, 314), (1 << 16, 642)]
 )
@@ -62,6 +64,7 @@ def mean_after(sums: Any, start: int, count: int) -> float:
     return math.fsum(sums.variance(t) for t in range(start + 1, start + count + 1)) / count
 
 
+@in_a_loop
 @pytest.mark.parametrize("length", [*range(1, 20), 31, 32, 33, 63, 100, 365, 1000, 1024])
 def test_sharp_windows_are_never_worse_than_the_patents_or_a_draw_per_step(length: int) -> None:
     best = in_ranges(WindowSum.best(length, width=FINE, epsilon=ONE).mean_variance)
@@ -85,6 +88,7 @@ def test_sharp_exponential_sums_are_as_good_as_the_best_known(alpha: Fraction, b
     assert decay.sharp(FINE, ONE).mean_variance <= decay.patent(FINE, ONE).mean_variance
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     "alpha", [Fraction(1, 10), Fraction(1, 2), Fraction(9, 10), Fraction(19, 20), Fraction(49, 50)]
 )
@@ -142,6 +146,7 @@ def test_any_window_is_answered_from_what_was_released(make: Any) -> None:
             assert answer(parts, released.__getitem__) == sum(steps[end - length : end])
 
 
+@in_a_loop
 @pytest.mark.parametrize("exponent", [Fraction(101, 100), Fraction(5, 4), Fraction(2), Fraction(5)], ids=str)
 def test_zeta_is_an_upper_bound(exponent: Fraction) -> None:
     """Above what the first terms sum to and the integral below the others; and not far above."""
@@ -215,6 +220,7 @@ def test_error_bars_of_a_window_are_those_of_its_place_in_the_trees(arity: int, 
         assert sums.noise_sd(t) == pytest.approx(sums.variance(t) ** 0.5, rel=1e-5)
 
 
+@in_a_loop
 @pytest.mark.parametrize(("arity", "height", "length"), [(2, 3, 5), (3, 2, 9), (3, 2, 10), (5, 1, 12), (4, 2, 1)])
 def test_a_windows_mean_variance_is_the_mean_of_its_variances(arity: int, height: int, length: int) -> None:
     steps = BlueSteps(FINE, ONE, arity, height)
@@ -222,6 +228,7 @@ def test_a_windows_mean_variance_is_the_mean_of_its_variances(arity: int, height
     assert mean_after(sums, 10 * steps.size + length, steps.size) == pytest.approx(sums.mean_variance, rel=1e-12)
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     "decay", [Exponentials.exponential(Fraction(9, 10)), Exponentials.polynomial(Fraction(3, 2), 100)]
 )
@@ -239,9 +246,10 @@ def test_a_decayed_sums_mean_variance_is_the_mean_of_its_variances(
 # ---------------------------------------------------------------- real noise
 
 
+@in_a_loop
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "case", [case for case in ALL if case.name not in {"all-windows-patent", "exponential-patent-fast"}]
+    "case", [case for case in SHORTER if case.name not in {"all-windows-patent", "exponential-patent-fast"}]
 )
 def test_real_noise_has_the_variance_stated(case: Case) -> None:
     """Few keys and short runs: sums that rest on few independent draws vary most, hence the margin."""
@@ -258,7 +266,8 @@ def test_real_noise_has_the_variance_stated(case: Case) -> None:
 # ---------------------------------------------------------------- time without end
 
 
-@every_case
+@in_a_loop
+@some_cases
 def test_the_state_stays_small_after_ten_million_steps(case: Case) -> None:
     summer = case.sums(FINE).summer(epoch_key)
     for far in (1, 10**3, 10**7):
@@ -285,6 +294,7 @@ def test_steps_beyond_the_last_name_of_a_draw_are_refused() -> None:
 # ---------------------------------------------------------------- decays by name
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("decay", "sharp", "patent"),
     [
@@ -323,6 +333,7 @@ def test_windows_from_a_few_steps_on_have_hats() -> None:
     assert made == ["per-step"] * 4 + ["hats"] * 2
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("make", "message"),
     [

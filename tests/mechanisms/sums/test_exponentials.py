@@ -8,10 +8,12 @@ import pytest
 
 from shoal.mechanisms.decimals import most, power
 from shoal.mechanisms.sums.exponentials import RATE_BITS, Exponentials, Running
+from tests.support.cover import in_a_loop
 
 EXPONENTS = [Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(101, 100), Fraction(3, 2), Fraction(2), Fraction(16)]
 
 
+@in_a_loop
 @pytest.mark.parametrize("exponent", EXPONENTS, ids=str)
 @pytest.mark.parametrize("horizon", [1, 100, 10**7])
 def test_polynomial_weights_are_right_to_a_millionth_up_to_the_horizon(exponent: Fraction, horizon: int) -> None:
@@ -33,6 +35,7 @@ def test_a_running_sum_is_what_its_weights_say() -> None:
         assert value == pytest.approx(exact, rel=1e-6)
 
 
+@in_a_loop
 @pytest.mark.parametrize("steps", [0, 1, 2, 7, 1000])
 def test_to_skip_is_to_add_nothing(steps: int) -> None:
     decay = Exponentials.exponential(Fraction(999, 1000))
@@ -60,6 +63,7 @@ def test_weights_are_the_same_whether_asked_for_alone_or_together() -> None:
     assert decay.block_squares(5, 20) == pytest.approx(float(np.sum(decay.recent(20).reshape(-1, 5).sum(axis=1) ** 2)))
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("exponent", "horizon", "message"),
     [

@@ -22,6 +22,7 @@ from shoal.mechanisms.sums.steps.growing import GrowingSteps
 from shoal.mechanisms.sums.steps.laplace import LaplaceSteps
 from tests.mechanisms.counters.counter_cases import Injected
 from tests.mechanisms.mechanism_cases import KEY, epoch_key
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples, tries
 
 ONE, FINE = Fraction(1), 1 << 20
@@ -41,6 +42,7 @@ def forward(exponent: Fraction, make: str, width: int = FINE) -> ForwardSum:
 # ---------------------------------------------------------------- weights
 
 
+@in_a_loop
 @pytest.mark.parametrize("exponent", EXPONENTS, ids=str)
 def test_powers_are_exact_where_they_are_whole_and_else_to_the_last_place(exponent: Fraction) -> None:
     powers, places = Powers(exponent), 0 if exponent.denominator == 1 else BITS
@@ -74,6 +76,7 @@ def test_exponents_that_are_too_small_or_too_large_are_refused(exponent: Fractio
 # ---------------------------------------------------------------- noise
 
 
+@in_a_loop
 @pytest.mark.parametrize("make", MAKES)
 @pytest.mark.parametrize("exponent", EXPONENTS, ids=str)
 def test_the_variance_stated_is_that_of_all_draws_with_their_coefficients(exponent: Fraction, make: str) -> None:
@@ -96,6 +99,7 @@ def test_noise_of_growing_trees_grows_like_a_power_of_the_logarithm_and_of_a_dra
         assert trees.variance(10 * t) < 2.5 * trees.variance(t)
 
 
+@in_a_loop
 @pytest.mark.parametrize("exponent", [Fraction(1, 2), Fraction(2), Fraction(8)], ids=str)
 @pytest.mark.parametrize("horizon", [1, 7, 40, 300, 700])
 def test_with_a_horizon_no_mechanism_has_less_variance_over_all_its_releases(exponent: Fraction, horizon: int) -> None:
@@ -110,6 +114,7 @@ def test_with_a_horizon_no_mechanism_has_less_variance_over_all_its_releases(exp
     assert mean(best.steps) <= 1.03 * min(mean(steps) for steps in others)
 
 
+@in_a_loop
 @pytest.mark.parametrize("make", MAKES)
 @pytest.mark.parametrize("t", [1, 3, 17, 20, 150])
 def test_intervals_are_those_of_the_draws(make: str, t: int) -> None:
@@ -121,6 +126,7 @@ def test_intervals_are_those_of_the_draws(make: str, t: int) -> None:
     assert far <= 1.001 * sums.noise_quantile(t, coverage_of(100)) < 1.3 * far
 
 
+@in_a_loop
 @pytest.mark.parametrize("make", MAKES)
 def test_where_draws_are_too_many_to_look_at_the_interval_is_a_little_wider(make: str) -> None:
     sums = forward(Fraction(3, 2), make)
@@ -132,6 +138,7 @@ def test_where_draws_are_too_many_to_look_at_the_interval_is_a_little_wider(make
 # ---------------------------------------------------------------- silence
 
 
+@in_a_loop
 @pytest.mark.parametrize("make", MAKES)
 def test_what_was_before_long_silence_weighs_what_it_should(make: str) -> None:
     far = 10**7 if make == "per-step" else 30_000
@@ -177,6 +184,7 @@ def weighed(sums: ForwardSum, pauses: Iterable[int]) -> tuple[int, Floats]:
     return summer.t, weights
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("horizon", "pauses"),
     [(None, [0] * 20 + [1860] + [0] * 29), (300, [0, 2018, 0, 0, 0, 0]), (None, [0] * 20 + [1860])],

@@ -16,6 +16,7 @@ from shoal.mechanisms.sums.steps.hat_variance import LARGEST, Flat, Weights, mea
 from shoal.mechanisms.sums.steps.hats import HatSteps
 from shoal.mechanisms.sums.window import WindowSum
 from tests.mechanisms.mechanism_cases import epoch_key
+from tests.support.cover import in_a_loop
 
 Floats = NDArray[np.float64]
 SHAPES = [((4,), 40), ((4, 3), 120), ((5, 3, 2), 300), ((3, 3, 3), 243)]
@@ -35,6 +36,7 @@ def dense(ratios: tuple[int, ...], steps: int, begins: bool) -> list[Floats]:
     return found
 
 
+@in_a_loop
 @every_shape
 @both_ends
 def test_the_solver_finds_what_dense_algebra_finds(ratios: tuple[int, ...], steps: int, begins: bool) -> None:
@@ -54,6 +56,7 @@ def test_the_solver_finds_what_dense_algebra_finds(ratios: tuple[int, ...], step
 LONG = Exponentials.exponential(Fraction(99, 100))
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("weights", "ratios"),
     [(LONG, (19,)), (LONG, (5, 4)), (Flat(100), (12,)), (Flat(1 << 60), (5, 4)), (Flat(30), (10,)), (Flat(17), (5, 4))],
@@ -75,6 +78,7 @@ def test_the_mean_variance_is_the_mean_of_the_variances(weights: Weights) -> Non
     assert mean_squares((4, 3), weights) == pytest.approx(mean, rel=0.01)
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("weights", "ratios"), [(Flat(64), (5, 4)), (Flat(64), (15,)), (LONG, (19,)), (LONG, (4, 5))], ids=str
 )
@@ -127,6 +131,7 @@ def test_real_noise_has_the_variance_stated(make: Callable[[HatSteps], object]) 
     assert sum(ratios) / len(ratios) == pytest.approx(1, abs=0.15)
 
 
+@in_a_loop
 @pytest.mark.parametrize("ratios", [(), (1,), (4, 1), (0,), (2, LARGEST)])
 def test_ratios_that_make_no_hats_are_refused(ratios: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="ratios must be 2 or more, and their product at most 32768"):

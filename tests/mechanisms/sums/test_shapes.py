@@ -25,6 +25,7 @@ from shoal.mechanisms.sums.table import TableSum
 from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.sums.window import WindowSum
 from tests.mechanisms.mechanism_cases import classes
+from tests.support.cover import in_a_loop
 
 HALF, PER_STEP = Fraction(1, 2), LaplaceSteps(3, Fraction(1, 2))
 SUMS: dict[str, DecayedSum] = {
@@ -62,6 +63,7 @@ SUMS: dict[str, DecayedSum] = {
 }
 
 
+@in_a_loop
 @pytest.mark.parametrize("text", SUMS)
 def test_the_text_of_a_sum_is_what_ledgers_have(text):
     assert SUMS[text].shape() == text

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from shoal.mechanisms.sums.formula import formula_weights
 from shoal.mechanisms.sums.patent.table_windows import TableWindows
 from shoal.mechanisms.sums.weights import MOST, Weights
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 LISTS = st.lists(st.fractions(0, 1, max_denominator=20), min_size=1, max_size=12).map(
@@ -50,6 +51,7 @@ def test_windows_weigh_no_more_than_the_weights_and_hardly_less(listed: list[Fra
     assert sum(aged.window.epsilon for aged in sums.windows) == 1
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("formula", "ages", "weight"),
     [
@@ -72,6 +74,7 @@ def test_exact_weights_stay_exact() -> None:
     assert formula_weights("0.5^i", 12).parts == tuple(2**k for k in range(11, -1, -1))
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("formula", "ages", "refusal"),
     [
@@ -96,6 +99,7 @@ def test_what_is_no_decay_is_refused(formula: str, ages: int, refusal: str) -> N
         formula_weights(formula, ages)
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("weights", "refusal"),
     [

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from shoal.mechanisms.two_sided.accounts import EventAccounts, Rule, UnitAccounts
 from shoal.mechanisms.two_sided.came import NEWCOMERS
 from tests.mechanisms.account_cases import Ledger, Sent
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 STEP = 10
@@ -81,6 +82,7 @@ KINDS = tuple(itertools.product((b"a", b"b"), "xy"))
 TIMES = ((0, 0, 0, 10), (0, 10, 10, 25), (10, 5, 10, 5))
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", RULES)
 def test_a_unit_that_is_removed_takes_its_contributions_with_it_and_no_other(name: str) -> None:
     """All streams of four records of two users in two keys: each unit's are what its own records say, also of a user's

@@ -17,6 +17,7 @@ from shoal.mechanisms.two_sided.estimates import Sided
 from shoal.mechanisms.two_sided.statistic import TwoSided
 from tests.mechanisms.account_cases import Ledger
 from tests.mechanisms.two_sided.two_sided_cases import KEY, contribution, step, two_sided
+from tests.support.cover import in_a_loop
 from tests.support.effort import tries
 
 GRID = Grid(Fraction(0), Fraction(64), 1 << 10)
@@ -24,6 +25,7 @@ TREES = [(4, (2, 2)), (6, (2, 3)), (5, (2, 3)), (8, (2, 2, 2)), (64, (8, 8))]
 MEDIAN = (Fraction(1, 2),)
 
 
+@in_a_loop
 @pytest.mark.parametrize(("bins", "shape"), TREES)
 def test_every_sample_adds_one_to_one_node_of_each_level(bins: int, shape: tuple[int, ...]) -> None:
     """So all nodes together move by the number of levels, whatever the sample is."""

@@ -17,6 +17,7 @@ from shoal.mechanisms.two_sided.estimates import Sided, fieller
 from shoal.mechanisms.two_sided.sides import ThreeSides, TwoSides
 from shoal.mechanisms.two_sided.statistic import Name
 from tests.mechanisms.two_sided.two_sided_cases import KEY, step, two_sided
+from tests.support.cover import covered, in_a_loop
 from tests.support.effort import examples, tries
 
 GRID = Grid(Fraction(-10), Fraction(30), 1000)
@@ -110,6 +111,8 @@ def test_the_noise_of_a_mean_is_what_is_stated() -> None:
             assert np.mean(found) == pytest.approx(truth, abs=5 * np.median(said) / math.sqrt(len(found)) + 0.02)
 
 
+@in_a_loop
+@covered(strength=1)
 @pytest.mark.parametrize("draws", [1, 4, 60])
 @pytest.mark.parametrize("counts", [5, 20])
 def test_95_of_100_intervals_cover_the_truth_where_the_count_is_five_deviations(draws: int, counts: int) -> None:

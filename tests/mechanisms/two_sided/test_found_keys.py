@@ -22,6 +22,7 @@ from shoal.mechanisms.two_sided.candidates import Candidates, Words, keyed_words
 from shoal.mechanisms.two_sided.groups import FoundGroups
 from shoal.mechanisms.two_sided.statistic import TwoSided
 from tests.mechanisms.mechanism_cases import KEY
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 FIRST = 70  # the number of the first step
@@ -140,6 +141,7 @@ ENDS = FirstCrossing(Fraction(1), Fraction(1, 2), horizon=4, ends=True)
 HALVES = FirstCrossing(Fraction(2), Fraction(1, 2), horizon=3, weights=(2, 1), unit=3)
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("selection", "path"),
     [
@@ -179,6 +181,7 @@ def is_rising(path: Sequence[int]) -> bool:
     return all(a <= b for a, b in itertools.pairwise(path))
 
 
+@in_a_loop
 @pytest.mark.parametrize("selection", [FEW, ENDS, HALVES, FirstCrossing(Fraction(1), Fraction(1, 10**9), 365)])
 @given(tick=st.integers(1, 4), missing=st.integers(1, 30), word=st.integers(0, 2**64 - 1), more=st.integers(0, 9))
 def test_a_look_at_one_word_says_no_other_than_the_draw(

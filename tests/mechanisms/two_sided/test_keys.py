@@ -10,6 +10,7 @@ from shoal.mechanisms.selection.upper_end import Ladder, UpperEnd
 from shoal.mechanisms.sums.decays import Exponential, Undecayed, Window
 from shoal.mechanisms.two_sided.came import PARTS
 from shoal.models.config.file import Config
+from tests.support.cover import in_a_loop
 
 METRIC: dict[str, Any] = {
     "name": "m", "topic": "t", "user": "u", "time": "at", "relation": "add-remove", "step": "1h", "start": "2026-01-01",
@@ -41,6 +42,7 @@ def made(**given: Any) -> Any:
     return section.kind.of(section)
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("given", "says"),
     [

@@ -23,6 +23,7 @@ from tests.mechanisms.two_sided.two_sided_cases import (
     step,
     two_sided,
 )
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 ENDS = [RANGE, (Fraction(0), Fraction(3)), (Fraction(-2), Fraction(0)), (Fraction(1), Fraction(2))]
@@ -155,6 +156,7 @@ def near(one: Any, other: Any) -> bool:
     return bool(one == pytest.approx(other, rel=1e-3, abs=1e-3))
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("decay", "history"),
     [
@@ -188,6 +190,7 @@ def test_decays_that_tell_who_contributes_when_are_refused(decay: Decay) -> None
         two_sided("mean", decay)
 
 
+@in_a_loop
 @pytest.mark.parametrize("decay", DECAYS, ids=repr)
 @pytest.mark.parametrize("statistic", NAMES)
 def test_an_epsilon_that_floats_hardly_hold_gives_numbers_all_the_same(statistic: Name, decay: Decay) -> None:

@@ -12,10 +12,12 @@ from shoal.mechanisms.moments import GRID, Moments
 from shoal.mechanisms.sums.decays import Undecayed
 from shoal.mechanisms.two_sided.sides import Samples, Sides, Signed, ThreeSides, TwoSides, signed_grid
 from tests.mechanisms.two_sided.two_sided_cases import NAMES, contribution, two_sided
+from tests.support.cover import in_a_loop
 
 ENDS = st.fractions(-1000, 1000, max_denominator=1000)
 
 
+@in_a_loop
 @pytest.mark.parametrize("steps", [1, 2, 3, 8, 33])
 @pytest.mark.parametrize("statistic", NAMES)
 def test_the_parts_of_every_sample_add_up_to_the_width_and_none_is_below_0(statistic, steps):
@@ -46,6 +48,7 @@ def test_a_signed_sum_moves_by_its_width_at_most_and_some_value_moves_it_so(low,
     assert low <= grid.low < grid.high <= high
 
 
+@in_a_loop
 @pytest.mark.parametrize("sides", [TwoSides(7), ThreeSides(7), Samples(), Signed(-3, 7)])
 @given(samples=st.lists(st.integers(0, 7), max_size=9))
 def test_what_is_kept_of_a_step_gives_its_parts_again(sides: Sides, samples: list[int]):

@@ -10,6 +10,7 @@ from shoal.mechanisms.slot.statistic import Slotted
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError
 from tests.models.config.test_config import written
+from tests.support.cover import in_a_loop
 
 HOUR = 3_600_000_000
 SLOTS = """
@@ -79,6 +80,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@in_a_loop
 @pytest.mark.parametrize(("old", "new", "message"), REFUSED, ids=[f"{old} -> {new}" for old, new, _ in REFUSED])
 def test_what_is_impossible_is_refused_with_a_remedy(tmp_path, old, new, message):
     load(written(tmp_path, SLOTS))

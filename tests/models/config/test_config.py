@@ -8,6 +8,7 @@ import pytest
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError
+from tests.support.cover import in_a_loop
 
 GOOD = """
 [kafka]
@@ -253,6 +254,7 @@ def test_what_has_a_step_says_how_often_and_whom_it_protects(tmp_path):
         load(written(tmp_path, SUMS.replace("epsilon = 4.0", 'epsilon = 4.0\nunit = "user-moon"')))
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("good", "old", "new", "message"),
     [(GOOD, *row) for row in REFUSED] + [(SUMS, *row) for row in REFUSED_OF_SUMS],
@@ -309,6 +311,7 @@ def test_a_value_may_have_several_coordinates_each_with_a_range(tmp_path):
     assert one.priors == one.sigmas == (None,)
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -361,6 +364,7 @@ def test_a_file_that_an_editor_saved_in_its_way(tmp_path):
         load(tmp_path / "latin.toml")
 
 
+@in_a_loop
 @pytest.mark.parametrize("number", ['"1e999999999"', "1e999999999", "1e-999999999", '"1E+0999999999"'])
 def test_an_astronomic_number_is_refused_before_it_fills_the_memory(tmp_path, number):
     with pytest.raises(ConfigError, match="epsilon must be 0 or a number between 1e-999 and 1e999"):

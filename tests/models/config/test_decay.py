@@ -13,6 +13,7 @@ from shoal.mechanisms.sums.weights import Weights
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError
 from shoal.stream.parameters import parameters_of
+from tests.support.cover import in_a_loop
 
 METRIC = """
 [privacy]
@@ -59,6 +60,7 @@ def test_a_group_does_not_rest_while_its_list_holds_anything(tmp_path: Path) -> 
     assert mechanism.rest == 12
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("decay", "made"),
     [
@@ -95,6 +97,7 @@ def test_a_horizon_of_polynomial_weights_is_for_sharp_too(tmp_path: Path) -> Non
     assert mechanism.decay == Polynomial(Fraction(1, 2), 1000)
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("decay", "changes", "refusal"),
     [

@@ -6,8 +6,10 @@ from shoal.mechanisms.continual_mean.full import AS_PRINTED, Full
 from shoal.mechanisms.kinds import statistic_of
 from shoal.models.config.terms import Terms
 from tests.stream.simulation import config
+from tests.support.cover import in_a_loop
 
 
+@in_a_loop
 @pytest.mark.parametrize("algorithm", ["naive", "full"])
 @pytest.mark.parametrize("terms", [Terms(reading, median) for reading in (1, 2) for median in (1, 2)], ids=str)
 def test_what_parameters_say_of_terms_is_read_again(terms: Terms, algorithm: str) -> None:

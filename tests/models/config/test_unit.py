@@ -15,6 +15,7 @@ from shoal.models.config.file import Config, load
 from shoal.models.config.section import DAY
 from shoal.models.config.unit import Unit, charge, most_steps, most_touched, parse_unit
 from shoal.models.errors import ConfigError
+from tests.support.cover import in_a_loop
 
 NONE, ONE = Fraction(0), Fraction(1)
 PRESENCE = (ADD_REMOVE, ADD_REMOVE)
@@ -47,6 +48,7 @@ def test_a_unit_that_is_cut_goes_and_comes_back(ledger, length):
         assert found == max(taken)
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("ledger", "unit", "by_values", "by_presence"),
     [
@@ -100,6 +102,7 @@ def test_what_publishes_who_contributes_has_no_cost_where_that_is_hidden(epsilon
         charge(parse_unit("user"), parse_unit("user"), epsilon, NONE, relations=(ADD_REMOVE, VALUES))
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("ledger", "unit", "touched"),
     [
@@ -156,6 +159,7 @@ def test_an_epsilon_of_more_digits_than_are_computed_costs_no_less():
         assert Fraction(5, 100) <= deltas <= Fraction(51, 1000)
 
 
+@in_a_loop
 @pytest.mark.parametrize("text", ["users", "user-", "user-0s", "user-1y", "person-day", "user_day", "user-99999999d"])
 def test_what_is_no_unit_is_refused(text):
     with pytest.raises(ValueError, match="write user"):
@@ -225,6 +229,7 @@ step = "1h"
 CAP = "max_contributions = 3\n"
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("privacy", "more", "message"),
     [

@@ -24,6 +24,7 @@ from shoal.models.exact import exact_text
 from tests.golden.case import USUAL
 from tests.golden.configurations import CASES
 from tests.privacy.auditor.families import FAMILIES, case_of
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples, tries
 
 ROOT = Path(__file__).parents[3]
@@ -73,6 +74,7 @@ def test_the_files_are_what_the_models_say() -> None:
     assert generated.files() == {name: schemas.text(name) for name in schemas.names()}, "run: make reference"
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", schemas.names())
 def test_every_schema_is_one(name: str) -> None:
     schema = json.loads(schemas.text(name))
@@ -85,6 +87,7 @@ def test_every_schema_is_one(name: str) -> None:
 # ---------------------------------------------------------------- what it takes
 
 
+@in_a_loop
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in [*FILES, *BLOCKS]])
 def test_every_example_fits(text: str) -> None:
     tree = tomllib.loads(text)
@@ -93,12 +96,14 @@ def test_every_example_fits(text: str) -> None:
     assert errors(whole) == []
 
 
+@in_a_loop
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_golden_configuration_fits(case: Any) -> None:
     metrics = [{**USUAL, **metric} for metric in case.metrics]
     assert errors({"privacy": {"epsilon": 1}, "kafka": case.kafka, "metric": metrics}) == []
 
 
+@in_a_loop
 @pytest.mark.parametrize("family", FAMILIES)
 def test_random_configurations_of_the_auditor_fit(family: str) -> None:
     usual = {"name": "m", "topic": "events", "user": "u", "time": "t", "value": "x", "range": (0, 8)}
@@ -158,6 +163,7 @@ BY_VALUE = re.compile(
 )
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", METRICS)
 def test_a_key_that_a_statistic_has_no_use_for_is_flagged(name: str) -> None:
     base: dict[str, Any] = {"privacy": {"epsilon": 9, "delta": 0.1}, "metric": [METRICS[name]]}
@@ -174,6 +180,7 @@ def test_a_key_that_a_statistic_has_no_use_for_is_flagged(name: str) -> None:
             assert flagged, f"{key}: {refused}"
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", METRICS)
 def test_what_is_missing_is_flagged(name: str) -> None:
     for key in METRICS[name]:
@@ -225,6 +232,7 @@ def test_wrong_forms_are_flagged(place: tuple[Any, ...], how: str) -> None:
     assert errors(tree)
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("change", "where"),
     [

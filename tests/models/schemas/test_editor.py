@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from shoal.models import schemas
+from tests.support.cover import in_a_loop
 
 ROOT = Path(__file__).parents[3]
 TAPLO = str(Path(sys.executable).with_name("taplo"))
@@ -33,6 +34,7 @@ def test_every_example_is_right(folder: Path) -> None:
     assert len(EXAMPLES) > 4
 
 
+@in_a_loop
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("right", "wrong", "said"),

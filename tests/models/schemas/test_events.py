@@ -14,6 +14,7 @@ from shoal.stream.file_run import FileRun, Line
 from tests.golden.configurations import CASES
 from tests.golden.driver import config_of, plan_of
 from tests.golden.events import events_of
+from tests.support.cover import in_a_loop
 
 ROOT = Path(__file__).parents[3]
 METRIC = {
@@ -29,6 +30,7 @@ def config(*metrics: dict[str, Any]) -> Config:
     return Config.model_validate(tree)
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", ["shoal", "visits", "places", "clicks", "places-presence"])
 def test_events_of_the_examples_fit(name: str) -> None:
     path = ROOT / "examples" / f"{name}.toml"

@@ -17,6 +17,7 @@ from shoal.stream.deltas.restoring import Restoring
 from shoal.stream.kernel import stores
 from shoal.stream.state_mark import FORMAT, MARK
 from tests.stream.deltas.histories import PERIOD, History, Make, Plain, as_format_3, native, old_changelog, twin
+from tests.support.cover import covered, in_a_loop
 from tests.support.effort import examples
 
 LANES: list[Make] = [twin, *([native] if find_spec("shoal_kernel") else [])]
@@ -141,9 +142,11 @@ def test_both_lanes_write_the_same_bytes(make: Make, names, found) -> None:
     assert histories[0].commit() == histories[1].commit()
 
 
+@in_a_loop
+@covered(strength=1)
 @pytest.mark.parametrize("make", LANES)
-@pytest.mark.parametrize("restarts", [0, 0.01, 0.3])
-@pytest.mark.parametrize("most_puts", [1, 30, 3000])
+@pytest.mark.parametrize("restarts", [0, 0.3, 0.01])
+@pytest.mark.parametrize("most_puts", [30, 3000, 1])
 def test_what_is_needed_is_about_twice_what_there_is(make: Make, restarts: float, most_puts: int) -> None:
     # given the sizes of every day, and transactions of few changes or of many, in which some users come often
     choose = random.Random(most_puts)

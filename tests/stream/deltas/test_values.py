@@ -21,6 +21,7 @@ from shoal.stream.file_run import Line
 from shoal.stream.kernel import stores
 from tests.stream.simulation import STAMP, config
 from tests.stream.units import plan_of, sums
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 from tests.support.entries import held_in
 
@@ -91,6 +92,7 @@ def pattern_of(bound: Bound) -> list[Any]:
     return found
 
 
+@in_a_loop
 @pytest.mark.usefixtures("sizes")
 @pytest.mark.parametrize("cfg", CONFIGS)
 @examples(30)

@@ -9,7 +9,7 @@ from shoal.agents.lane import lane_named
 from shoal.models.config.file import Config
 from shoal.stream.bound import BoundPartition
 from shoal.stream.machine import Record
-from shoal.stream.topic import plan_topic
+from shoal.stream.topic import TopicPlan, plan_topic
 from tests.stream.kernel.records import GROUPS, USERS
 from tests.stream.simulation import SECRET, apply, config
 
@@ -66,6 +66,17 @@ CONFIGS: dict[str, Config] = {
 }
 
 
+_plans: dict[tuple[int, int], tuple[Config, TopicPlan]] = {}
+
+
+def plan_of(cfg: Config, sources: int) -> TopicPlan:
+    """The plan of a configuration, made once: a plan never changes."""
+    if (id(cfg), sources) not in _plans:
+        plan = plan_topic(cfg, "events", SECRET, source_partitions=sources, contributions_partitions=2)
+        _plans[id(cfg), sources] = cfg, plan  # the configuration stays, and so does its id
+    return _plans[id(cfg), sources][1]
+
+
 @dataclass
 class Lanes:
     """The same source partition in both lanes."""
@@ -76,7 +87,7 @@ class Lanes:
 
     @classmethod
     def of(cls, cfg: Config, sources: int = 1) -> "Lanes":
-        plan = plan_topic(cfg, "events", SECRET, source_partitions=sources, contributions_partitions=2)
+        plan = plan_of(cfg, sources)
         lanes = cls(BoundPartition(plan, 0), BoundPartition(plan, 0, kernel=KERNEL), ({}, {}))
         lanes.twin.start(0)
         lanes.kernel.start(0)

@@ -25,6 +25,7 @@ from tests.stream.kernel.test_batches import (
     told,
 )
 from tests.stream.simulation import STAMP, event
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 LONG = [b'{"u": "%s", "x": 1, "t": 130, "g": "a"}', b'{"u": "a", "x": 1, "t": 130, "g": "a", "pad": "%s"}']
@@ -117,6 +118,7 @@ def test_control_batches_of_any_content_are_passed_over_as_by_aiokafka(log: Any,
     assert whole == single
 
 
+@in_a_loop
 @pytest.mark.parametrize("kind", CODECS)
 def test_of_a_wrong_checksum_both_say_the_same(kind: int) -> None:
     good, after = batch(0, [(0, STAMP, None, event("bob", 1, 130), [])] * 3, kind)
@@ -128,6 +130,7 @@ def test_of_a_wrong_checksum_both_say_the_same(kind: int) -> None:
         assert whole.startswith("CorruptRecordException")
 
 
+@in_a_loop
 @pytest.mark.parametrize("kind", CODECS[1:])
 def test_of_compressed_records_that_are_cut_off_both_say_the_same(kind: int) -> None:
     """Their checksum is right, so it is the codec that says so, or there are fewer records than the batch promises."""

@@ -19,6 +19,7 @@ from shoal.stream.topic import plan_topic
 from tests.stream.kernel.lanes import CONFIGS, KERNEL
 from tests.stream.kernel.records import mutated, plain, records
 from tests.stream.simulation import SECRET
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 WITH_BEATS = ["add-remove", "declared keys", "found keys", "users"]
@@ -79,6 +80,7 @@ def told(survey: Any) -> Any:
     )  # fmt: skip
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", NAMES)
 @examples(60)
 @given(contents_of(records, far), st.booleans())
@@ -91,6 +93,7 @@ def test_a_survey_is_the_same(tmp_path_factory: pytest.TempPathFactory, name: st
     assert told(kernel) == told(twin)
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", NAMES)
 @examples(40)
 @given(contents_of(mutated()), st.booleans())

@@ -16,6 +16,7 @@ from shoal.stream.topic import TopicPlan, plan_topic
 from tests.stream.kernel.lanes import CONFIGS, KERNEL
 from tests.stream.kernel.test_reader import lines
 from tests.stream.simulation import SECRET, config, event
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 HOMES = 3
@@ -95,6 +96,7 @@ def test_messages_are_cut_in_the_same_places(groups: int) -> None:
         assert [message for _, message in messages if message.watermarks is not None] == list(last.values())
 
 
+@in_a_loop
 @pytest.mark.parametrize("rows", [ROWS - 1, ROWS, ROWS + 1, 2 * ROWS, 2 * ROWS + 1])
 @pytest.mark.parametrize("after", [0, 1])
 def test_as_many_rows_as_a_message_has_room_for(rows: int, after: int) -> None:

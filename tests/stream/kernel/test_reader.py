@@ -12,6 +12,7 @@ from shoal.stream.file_run import Line
 from tests.stream.kernel.lanes import CONFIGS, SUM, Lanes
 from tests.stream.kernel.records import FRAGMENTS, GROUPS, SHAPES, USERS, mutated, plain, records, unusual
 from tests.stream.simulation import STAMP, config, event
+from tests.support.cover import FULL
 from tests.support.effort import examples
 
 
@@ -66,7 +67,7 @@ def by_name(shape: str) -> str:
 @pytest.mark.parametrize("name", ["naive", "groups"])
 def test_both_lanes_send_the_same_of_every_unusual_record(name: str) -> None:
     usual = {"u": '"bob"', "x": "0.5", "t": "130", "g": '"a"'}
-    for shape in map(by_name, SHAPES):
+    for shape in map(by_name, SHAPES if FULL else SHAPES[name == "groups" :: 2]):
         texts = [shape % (usual | {field: fragment}) for field in usual for fragment in FRAGMENTS]
         raws = [text.encode("utf-8", "surrogatepass") for text in texts]
         raws += [raws[0] + wrong for wrong in (b"}", b"x", b"\x00")]

@@ -37,6 +37,7 @@ from tests.mechanisms.continual_mean.sharp.sharp_cases import (
 )
 from tests.mechanisms.counters.counter_cases import noise_in_release
 from tests.mechanisms.mechanism_cases import KEY, Sample, by_tick, contributions, merged, play, play_ticks
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 VALUES = st.lists(st.integers(0, TOP) | st.sampled_from([0, TOP]), min_size=1, max_size=9)
@@ -80,6 +81,7 @@ class TestNeighbours:
         assert sum((call.epsilon for call, _ in calls), Fraction(0)) == charged
         assert pair.left.charged <= parameters.group_epsilon
 
+    @in_a_loop
     @pytest.mark.parametrize("spread", [1, 7, 1000])
     @pytest.mark.parametrize("choices", [[59, 10, 1], [59, 10, 0, 0, 0, 0], [20, 20, 0]])
     def test_where_units_are_alike_one_at_both_ends_moves_all_clip_widths(
@@ -107,6 +109,7 @@ class TestNeighbours:
         assert len(pair.left.releaser._clips) == 5
         assert 0 < pair.moved <= pair.width
 
+    @in_a_loop
     @pytest.mark.parametrize("choices", [[59, 0], [0, 1]])
     @pytest.mark.parametrize(("parameters", "rows", "begun"), [
         (LONG, rounds(12, 4, 100), "unalike"),

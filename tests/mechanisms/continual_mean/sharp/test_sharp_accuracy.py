@@ -18,6 +18,7 @@ from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.continual_mean.sharp.sharp_cases import TOP
 from tests.mechanisms.mechanism_cases import KEY, Sample, by_tick, merged
+from tests.support.cover import in_a_loop
 
 TICKS = 60
 KEYS = 4
@@ -69,6 +70,7 @@ def naive_sd(parameters: Sharp) -> float:
     return sqrt(counter.variance(TICKS)) / (parameters.users * width)
 
 
+@in_a_loop
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("units", "m"), [(1000, 8), (1000, 20)])
 def test_few_samples_each_are_released_as_they_are(units: int, m: int, law: str) -> None:
@@ -81,6 +83,7 @@ def test_few_samples_each_are_released_as_they_are(units: int, m: int, law: str)
         assert noise <= 1.001 * naive_sd(parameters)
 
 
+@in_a_loop
 @pytest.mark.parametrize("law", ["half", "bell"])
 @pytest.mark.parametrize(("units", "m", "epsilon"), [(1000, 64, 5), (120, 512, 40)])
 def test_many_samples_of_a_law_without_a_tail_are_kept_whole(units: int, m: int, epsilon: int, law: str) -> None:

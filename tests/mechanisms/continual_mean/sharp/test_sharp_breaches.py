@@ -20,6 +20,7 @@ from shoal.mechanisms.noise import keyed
 from shoal.mechanisms.selection import clip_range, exponential
 from shoal.mechanisms.statistic import Activation, Estimate
 from tests.mechanisms.mechanism_cases import KEY, Sample, contributions, mean, merged
+from tests.support.cover import in_a_loop
 
 STEPS = 64
 UNITS = 6
@@ -145,6 +146,7 @@ def spent(calls: Sequence[Call]) -> list[Fraction]:
     return [2 * call.rate * (1 if number else 2) for number, call in enumerate(calls)]
 
 
+@in_a_loop
 @every_case
 @pytest.mark.parametrize("one_by_one", [False, True])
 def test_no_neighbours_lose_more_than_epsilon(
@@ -179,6 +181,7 @@ def test_no_neighbours_lose_more_than_epsilon(
     assert worst_moved > tree.width * Fraction(1, 4)
 
 
+@in_a_loop
 @every_case
 @pytest.mark.parametrize("last", [0, 1, 2, 9])
 def test_a_restart_changes_nothing_that_a_unit_may_move(

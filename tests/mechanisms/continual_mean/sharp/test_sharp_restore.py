@@ -29,6 +29,7 @@ from tests.mechanisms.continual_mean.sharp.sharp_cases import (
     rounds,
 )
 from tests.mechanisms.mechanism_cases import Sample, by_tick, contributions, json_able, merged
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 CHOICES = st.lists(st.integers(0, 200), min_size=1, max_size=8)
@@ -53,6 +54,7 @@ def seen(run: Run) -> list[Any]:
     return [releaser.head(), dict(releaser.kept), releaser.estimate()]
 
 
+@in_a_loop
 @pytest.mark.parametrize(("begun", "parameters", "rows", "choices"), STREAMS)
 def test_a_crash_after_any_tick_changes_nothing(
     begun: str, parameters: Sharp, rows: list[Burst], choices: list[int]
@@ -84,6 +86,7 @@ def test_so_do_crashes_after_some(parameters: Sharp, rows: list[Burst], choices:
     assert whole.activations == broken.activations
 
 
+@in_a_loop
 @pytest.mark.parametrize(("begun", "parameters", "rows", "choices"), STREAMS)
 def test_what_a_store_keeps_from_changes_is_what_is_kept(
     begun: str, parameters: Sharp, rows: list[Burst], choices: list[int]

@@ -12,6 +12,7 @@ from shoal.mechanisms.continual_mean.sharp.buckets import Buckets
 from shoal.mechanisms.statistic import Block
 from tests.mechanisms.continual_mean.sharp.sharp_cases import sharp
 from tests.mechanisms.mechanism_cases import Sample, contributions
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 CAPS = [
@@ -75,6 +76,7 @@ def test_octaves_partition_the_blocks() -> None:
             assert len(octave) == (2 if number else 3) or (number == len(octaves) - 1 and len(octave) == 1)
 
 
+@in_a_loop
 @pytest.mark.parametrize("m", CAPS)
 def test_every_sample_of_a_unit_is_told_apart(m: int) -> None:
     """Which sample closes which block, for all counts; numbers and levels are never used twice."""

@@ -15,6 +15,7 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.continual_mean.sharp.sharp_cases import LONG, sharp
 from tests.mechanisms.mechanism_cases import KEY, knows
+from tests.support.cover import in_a_loop
 
 GRID = Grid(Fraction(0), Fraction(1), 64)
 Pattern = Callable[[int], tuple[int, int, int]]  # ticks -> (units, first blocks, samples), by then
@@ -70,6 +71,7 @@ def crowd(ticks: int) -> tuple[int, int, int]:
 class TestPatterns:
     """A table of cases."""
 
+    @in_a_loop
     @pytest.mark.parametrize("users", [20_000, 65_536, 10**6])
     @pytest.mark.parametrize("horizon", [365, 1000, 2200])
     def test_where_all_have_few_samples_nothing_is_clipped(self, users: int, horizon: int) -> None:
@@ -116,6 +118,7 @@ class TestPatterns:
         assert beginning is not None
         assert beginning.firsts == 0
 
+    @in_a_loop
     @pytest.mark.parametrize("m", [8, 64, 1024])
     @pytest.mark.parametrize("horizon", [80, 1000, None])
     @pytest.mark.parametrize("users", [1, 300, 10**5])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from shoal.mechanisms.selection import clip_range, exponential
 from tests.mechanisms.continual_mean.subgaussian.subgaussian_cases import Call, run, subgaussian
 from tests.mechanisms.mechanism_cases import Sample
+from tests.support.cover import in_a_loop
 
 EPSILON = Fraction(3, 2)
 BUCKETS = 5
@@ -56,6 +57,7 @@ def worst(epsilon: Fraction, size: int) -> float:
     return max(abs(a - b) for one, other in pairs for a, b in zip(one, other, strict=True))
 
 
+@in_a_loop
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 def test_the_law_is_within_epsilon(size: int) -> None:
     assert worst(EPSILON, size) <= EPSILON + Fraction(1, 10**9)

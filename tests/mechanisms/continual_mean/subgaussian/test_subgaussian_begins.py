@@ -21,6 +21,7 @@ from shoal.mechanisms.workload import Pattern
 from shoal.models.config.metric import MetricSection
 from tests.mechanisms.continual_mean.subgaussian.subgaussian_cases import run, subgaussian
 from tests.mechanisms.mechanism_cases import Sample, lowest
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 TICKS = 40
@@ -228,6 +229,7 @@ def test_a_late_sample_may_bring_a_later_block_first() -> None:
 # ---------------------------------------------------------------- plans
 
 
+@in_a_loop
 @pytest.mark.parametrize(("users", "each", "m"), [(250, 16, 16), (300, 4, 7), (50, 3, 4)])
 @pytest.mark.parametrize("every", ["tick", "contribution"])
 def test_a_prospect_foretells_the_releases(users: int, each: int, m: int, every: str) -> None:

@@ -17,6 +17,7 @@ from shoal.mechanisms.counters.blue import GrowingBlue
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.continual_mean.subgaussian.subgaussian_cases import Call, Run, run, subgaussian
 from tests.mechanisms.mechanism_cases import KEY, Sample
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 STARTS = [
@@ -65,6 +66,7 @@ def losses(parameters: Subgaussian, start: Start, others: Sequence[int], tick: i
         yield float((np.abs(law[:, None] - law[None, :]) + far * float(counter.epsilon) / counter.width).max())
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("start", "others", "tick"),
     [
@@ -88,6 +90,7 @@ def test_no_inputs_of_one_unit_lose_more_than_epsilon(
     assert max(found) >= float(parameters.counter(start).epsilon) * (1 - 1e-9)
 
 
+@in_a_loop
 @pytest.mark.parametrize("start", STARTS, ids=str)
 @pytest.mark.parametrize("groups", [1, 3, 7])
 def test_the_shares_sum_to_epsilon_exactly(start: Start, groups: int) -> None:
@@ -141,6 +144,7 @@ def test_neighbours_differ_by_no_more_than_is_paid_for(
     assert moved <= counter.width
 
 
+@in_a_loop
 @pytest.mark.parametrize("cap", [1, 2, 8, 19])
 def test_a_unit_with_all_its_blocks_at_the_ends_moves_exactly_the_width(
     monkeypatch: pytest.MonkeyPatch, cap: int

@@ -21,6 +21,7 @@ from shoal.mechanisms.slot.means.error_forecast import ArraysOutlook, clamped, m
 from shoal.mechanisms.slot.means.linear import ARRAY_AVERAGING
 from shoal.mechanisms.slot.means.quantile import FIXED
 from tests.mechanisms.slot.cell_cases import COUNTS, EPSILONS, STEPS, cells, draws, parameters
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 few = examples(15)
@@ -31,6 +32,7 @@ FIVE = ["baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quanti
 # --- what errors are likely
 
 
+@in_a_loop
 @pytest.mark.parametrize("power", [3, 4, 9, 15, 300])
 @pytest.mark.parametrize("counts", [[3, 1], [1], [9, 4, 1, 1]])
 def test_no_epsilon_is_too_large_to_choose(counts: list[int], power: int) -> None:
@@ -40,6 +42,7 @@ def test_no_epsilon_is_too_large_to_choose(counts: list[int], power: int) -> Non
         assert all(0 <= one.error <= 1 for one in best.candidates(counts, of))
 
 
+@in_a_loop
 @pytest.mark.parametrize("normal", [0.0, 0.01, 0.5, 1.0, 3.0, 19.9, 20.1, 1000.0])
 def test_the_size_of_a_sum_is_its_integral(normal: float) -> None:
     """E|x + L| = |x| + exp(-|x|) for a Laplace L of scale 1; x normal, on a fine grid."""
@@ -51,6 +54,7 @@ def test_the_size_of_a_sum_is_its_integral(normal: float) -> None:
     assert size(7 * normal, 7.0) == pytest.approx(7 * expected, rel=2e-5)
 
 
+@in_a_loop
 @pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 1e5])
 @pytest.mark.parametrize(("low", "high", "value"), [(0, 1, 0.5), (0.2, 0.9, 0.3), (0.6, 0.9, 0.6), (0, 0.1, 0.05)])
 def test_a_clamped_error_is_its_integral(scale: float, low: float, high: float, value: float) -> None:
@@ -79,6 +83,7 @@ def test_the_mismatch_is_the_variance_of_a_difference_of_means(counts: list[int]
     assert predicted == pytest.approx(mismatch(counts, kept, shares, error_forecast.WITHIN), rel=1e-12)
 
 
+@in_a_loop
 @pytest.mark.slow
 @pytest.mark.parametrize(("count", "epsilon"), [(1, 1), (2, 1), (5, 1), (30, 2), (200, 5), (200, 1)])
 @pytest.mark.parametrize("q", [Fraction(1, 10), Fraction(1, 2)])
@@ -103,6 +108,7 @@ def test_the_error_of_quantiles_is_as_simulated(
     )
 
 
+@in_a_loop
 @pytest.mark.parametrize("bins", [1, 2, 9])
 @pytest.mark.parametrize(("count", "epsilon"), [(2, 1), (40, 1)])
 def test_the_error_of_levy_is_noise_or_a_bin_that_was_missed(bins: int, count: int, epsilon: int) -> None:
@@ -168,6 +174,7 @@ def test_the_choice_has_all_of_epsilon_and_is_named(users: list[list[int]], cap:
     assert best.release([[0] * len(user) for user in users], of, draws()).details == found.details
 
 
+@in_a_loop
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**30), Fraction(10**6)])
 @pytest.mark.parametrize("counts", [[1], [1] * 9, [500] * 40])
 def test_a_choice_is_made_at_any_epsilon(counts: list[int], epsilon: Fraction) -> None:
@@ -197,6 +204,7 @@ def errors(users: list[list[int]], of: CellParameters) -> dict[tuple[str, Cap], 
     return found
 
 
+@in_a_loop
 @pytest.mark.slow
 @pytest.mark.parametrize("between", [0.0, 0.05])
 @pytest.mark.parametrize(

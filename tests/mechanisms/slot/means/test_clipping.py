@@ -33,6 +33,7 @@ from tests.mechanisms.slot.cell_cases import (
     few,
     parameters,
 )
+from tests.support.cover import in_a_loop
 
 LEVY = Algorithm(levy.release, levy.predicted_error)
 WAYS: list[Algorithm | Quantile] = [LEVY, FIXED, DEPENDENT]
@@ -133,6 +134,7 @@ def test_tau_is_the_formula_rounded_up(counts: list[int], failure: Fraction, sig
         assert high - low <= 4 * found.tau + 1
 
 
+@in_a_loop
 @pytest.mark.parametrize("cap", CAPS)
 @pytest.mark.parametrize("counts", PATTERNS)
 def test_a_user_moves_each_cost_of_a_bin_by_one(cap: Cap, counts: tuple[int, ...]) -> None:
@@ -345,6 +347,7 @@ def test_what_lies_beyond_the_cap_does_not_count(way: Algorithm | Quantile) -> N
     assert way.release([[1, 2], [3, 4]], of, draws()) == way.release([[1, 2, 99], [3, 4, 5]], of, draws())
 
 
+@in_a_loop
 @every
 @pytest.mark.parametrize("users", [[[7]], [[7] * 9], [[7], [7], [7]], [[STEPS]], [[0]]])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**30), Fraction(1), Fraction(10**6)])

@@ -33,6 +33,7 @@ from tests.mechanisms.slot.cell_cases import (
     few,
     parameters,
 )
+from tests.support.cover import in_a_loop
 
 SHARES = st.fractions(Fraction(1, 1000), Fraction(9, 10))
 CAPS: list[Cap] = [1, 2, "median", "optimal"]
@@ -199,6 +200,7 @@ def test_a_clip_is_foretold_for_each_rung(counts: list[int], epsilon: Fraction, 
     assert 0 < found.error <= 0.5
 
 
+@in_a_loop
 @pytest.mark.parametrize("counts", [(1,), (5, 5), tuple(range(1, 200)), (3,) * 40 + (2000,)])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**60), Fraction(1, 10), Fraction(10**9), Fraction(10**300)])
 def test_a_forecast_exists_at_any_epsilon(counts: tuple[int, ...], epsilon: Fraction) -> None:

@@ -27,6 +27,7 @@ from shoal.mechanisms.slot.means.few_users import (
 )
 from shoal.mechanisms.statistic import Estimate
 from tests.mechanisms.mechanism_cases import KEY
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 GRID = Grid(Fraction(-10), Fraction(30), 1 << 16)
@@ -63,6 +64,7 @@ def test_users_needed_are_those_of_the_formula() -> None:
     assert users_needed(Fraction(1), Fraction(1, 10**400), Fraction(1, 2)) == math.ceil(exact)
 
 
+@in_a_loop
 @pytest.mark.parametrize(("users", "likely"), [(20, True), (32, True), (37, False), (60, False)])
 def test_a_release_fails_as_often_as_the_law_says(users: int, likely: bool) -> None:
     """Means at both ends of what is near the true mean: the worst case; 400 slots each."""
@@ -147,6 +149,7 @@ def test_one_user_has_a_release_with_probability_delta_at_most(make: Any) -> Non
     assert 10 <= sum(make([[7, 8, 9]], likely, draws(slot)).value is not None for slot in range(60)) <= 30
 
 
+@in_a_loop
 @pytest.mark.parametrize("make", MADE)
 @pytest.mark.parametrize("at", [0, 40000, GRID.steps])
 def test_equal_samples_take_the_general_path_also_at_the_ends(make: Any, at: int) -> None:

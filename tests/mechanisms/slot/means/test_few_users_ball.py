@@ -19,6 +19,7 @@ from shoal.mechanisms.noise.uniform import exp_enclosed
 from shoal.mechanisms.slot.means import few_users_ball
 from shoal.mechanisms.slot.means.few_users_ball import ROUNDS, BallChoice, capped, near_to, offsets_in_ball
 from tests.mechanisms.mechanism_cases import KEY
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples, tries
 
 Point = tuple[int, ...]
@@ -92,6 +93,7 @@ def drawn(choice: BallChoice, points: Sequence[Point], name: int) -> Point | Non
     return None if point is None else tuple(point)
 
 
+@in_a_loop
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("points", "radius", "epsilon", "delta"),
@@ -112,6 +114,7 @@ def test_points_are_drawn_with_their_exact_law(points: list[Point], radius: int,
         assert abs(counted[point] - draws * p) <= 5 * math.sqrt(draws * p * (1 - p)) + 1e-9
 
 
+@in_a_loop
 @pytest.mark.slow
 @pytest.mark.parametrize(("radius", "coordinates"), [(1, 1), (3, 2), (2, 3), (1, 6)])
 def test_all_points_of_a_ball_come_alike(radius: int, coordinates: int) -> None:
@@ -246,6 +249,7 @@ def test_rounds_would_tell_more_than_what_is_returned() -> None:
     assert lost > 0.03
 
 
+@in_a_loop
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "30", "1000"])
 @pytest.mark.parametrize("n", [1, 3, 40, 2000])
 def test_none_weighs_what_the_proof_asks_for(n: int, epsilon: str) -> None:
@@ -268,6 +272,7 @@ def test_none_is_no_likelier_than_told() -> None:
     assert law(choice, points)[None] <= told
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     "change", [{"numbers": 0}, {"radius": 0}, {"epsilon": Fraction(0)}, {"delta": Fraction(0)}, {"coordinates": 0}]
 )

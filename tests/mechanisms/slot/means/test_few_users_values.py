@@ -28,6 +28,7 @@ from shoal.mechanisms.slot.means.few_users_values import (
 )
 from tests.mechanisms.mechanism_cases import KEY
 from tests.mechanisms.slot.means.test_few_users_ball import ball
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples, tries
 
 GRID = Grid(Fraction(-10), Fraction(30), 1 << 16)
@@ -144,6 +145,7 @@ def test_the_number_of_users_does_not_grow_with_the_coordinates() -> None:
     assert by_coordinates[32] - by_coordinates[8] <= 6
 
 
+@in_a_loop
 @pytest.mark.parametrize(("radius", "coordinates", "reach"), [(12, 2, 6), (6, 2, 2), (8, 3, 4), (5, 4, 2)])
 def test_balls_share_what_is_said_of_them(radius: int, coordinates: int, reach: int) -> None:
     """Centres at the ends of all axes, r0 from the middle: all that is near all of them is counted."""

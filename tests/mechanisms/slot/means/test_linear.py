@@ -25,12 +25,16 @@ from tests.mechanisms.slot.cell_cases import (
     farthest_neighbours,
     parameters,
 )
+from tests.support.cover import covered, in_a_loop
 
 MEANS = [BASELINE, ARRAY_AVERAGING]
 every = pytest.mark.parametrize("mean", MEANS, ids=["baseline", "array-averaging"])
 CAPS: list[Cap] = [1, 2, 3, "median", "optimal"]
 
 
+@covered(
+    keep=["counts3-1-array-averaging", "counts5-1-array-averaging", "counts5-3-array-averaging", "counts5-3-baseline"]
+)
 @every
 @pytest.mark.parametrize("cap", CAPS)
 @pytest.mark.parametrize("counts", PATTERNS)
@@ -49,6 +53,7 @@ def test_a_user_moves_the_sum_by_what_the_noise_is_for(mean: Linear, cap: Cap, c
     assert {farthest_neighbours(found) / epsilon} == scales
 
 
+@in_a_loop
 @every
 @pytest.mark.parametrize("dropped", [0, 2])
 @pytest.mark.parametrize("cap", CAPS)

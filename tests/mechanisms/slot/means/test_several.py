@@ -22,6 +22,7 @@ from shoal.mechanisms.slot.means.clipping import FINE
 from shoal.mechanisms.slot.means.linear import ARRAY_AVERAGING, BASELINE
 from shoal.mechanisms.slot.means.packing import best_fit
 from tests.mechanisms.slot.cell_cases import COUNTS, EPSILONS, KEY, PATTERNS, all_cells, draws, farthest_neighbours
+from tests.support.cover import covered, in_a_loop
 from tests.support.effort import examples, tries
 
 NAMES = [name for name in MEANS_OF_VALUES if name != "few-users"]
@@ -79,6 +80,7 @@ class Asked:
 SHAPES = [(1,), (3, 1), (2, 2, 1), (1, 4, 1), (1,) * 6, (5,) * 300]
 
 
+@covered(keep=["counts1-2-levy"])
 @every
 @pytest.mark.parametrize("d", [2, 3, 8])
 @pytest.mark.parametrize("counts", SHAPES)
@@ -108,6 +110,7 @@ def test_all_coordinates_together_spend_what_one_would(
         monkeypatch.undo()
 
 
+@in_a_loop
 @pytest.mark.parametrize("name", ["baseline", "array-averaging"])
 @pytest.mark.parametrize("cap", CAPS)
 @pytest.mark.parametrize("counts", [(1,), (2, 1), (1, 1, 1)])
@@ -132,6 +135,7 @@ def test_a_user_moves_each_coordinate_by_what_the_noise_is_for(
     assert worst / joint == of.epsilon == farthest_neighbours(sums) / joint
 
 
+@in_a_loop
 @pytest.mark.parametrize("counts", PATTERNS)
 def test_a_user_moves_a_clipped_sum_by_its_parts(counts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """What coordinates clip is in parts of their intervals, however wide these are."""
@@ -173,6 +177,7 @@ def test_each_coordinate_is_what_it_would_be_alone_but_for_the_noise(
             assert (None if error is None else error[axis]) == alone.details["error"]
 
 
+@in_a_loop
 @every
 def test_nothing_but_the_values_depends_on_values(name: str) -> None:
     of, counts = cell(3, clamps=False), [3, 1, 4, 1, 5, 9]
@@ -183,6 +188,7 @@ def test_nothing_but_the_values_depends_on_values(name: str) -> None:
     assert MEANS_OF_VALUES[name].release(zeros, of, draws()) == one
 
 
+@in_a_loop
 @every
 def test_with_epsilon_enough_every_mean_is_exact(name: str) -> None:
     of = cell(3, epsilon=Fraction(10**12))

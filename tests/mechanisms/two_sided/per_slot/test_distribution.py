@@ -17,6 +17,7 @@ from shoal.mechanisms.two_sided.came import NEWCOMERS
 from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
 from tests.mechanisms.account_cases import Ledger
 from tests.mechanisms.two_sided.per_slot.slot_cases import HOUR, KEY, SURE, metric, sided
+from tests.support.cover import in_a_loop
 from tests.support.effort import examples, tries
 
 
@@ -32,6 +33,7 @@ def in_bins(samples: list[int]) -> list[Contribution]:
     return [*rows, Contribution(0, "", NEWCOMERS, 0, 4, 4)]
 
 
+@in_a_loop
 @pytest.mark.parametrize("bins", [2, 5, 61, 300])
 @examples(20)
 @given(st.data())
@@ -60,6 +62,7 @@ def test_levels_have_noise_of_their_own() -> None:
     assert of.noisy_sides(KEY, b"c", 7, in_bins([0]))[0] - noisy[0] == 1
 
 
+@in_a_loop
 @pytest.mark.parametrize("bins", [2, 7, 64])
 @pytest.mark.parametrize("unit", ["user-slot", "user"])
 def test_a_unit_with_all_its_samples_pays_epsilon_and_none_pays_more(bins: int, unit: str) -> None:

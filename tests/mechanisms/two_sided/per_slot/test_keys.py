@@ -7,10 +7,12 @@ import pytest
 
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from tests.mechanisms.two_sided.per_slot.slot_cases import HEXAGONS, made, metric
+from tests.support.cover import in_a_loop
 
 FOUND = {"cell": HEXAGONS, "delta": "1e-9"}
 
 
+@in_a_loop
 @pytest.mark.parametrize(
     ("given", "says"),
     [

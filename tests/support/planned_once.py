@@ -1,0 +1,43 @@
+"""Plans of stated workloads, made once by the planners themselves: most tests print one as text and as JSON."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+
+from shoal.agents.plan.planners import PLANNERS, Planner
+from shoal.mechanisms.observed import Observed
+from shoal.mechanisms.plan import Noise, Plan
+from shoal.mechanisms.workload import Spec, Stated
+
+
+class Once:
+    """A planner that keeps what it has planned, by the metric's settings and the workload."""
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+        self._made: dict[Any, Any] = {}
+
+    def plans(self, spec: Spec, workload: Stated | Observed, advance: Callable[[float], None]) -> list[Plan]:
+        if isinstance(workload, Observed):  # each plan of events draws a key of its own
+            return self._planner.plans(spec, workload, advance)
+        made = self._once((repr(spec), workload), lambda: self._planner.plans(spec, workload, advance))
+        return list(cast(list[Plan], made))
+
+    def final_noise(self, spec: Spec, users: int) -> Noise:
+        return cast(Noise, self._once((repr(spec), users), lambda: self._planner.final_noise(spec, users)))
+
+    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+
+@contextmanager
+def planned_once() -> Iterator[None]:
+    """Keep the plans of all planners within the block."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind, planner in PLANNERS.items():
+            patch.setitem(cast(dict[Any, Planner], PLANNERS), kind, Once(planner))
+        yield
