@@ -184,10 +184,10 @@ TEST_EFFORT := 0.5
 WITH_BROKERS := tests/kafka tests/agents tests/cli tests/test_releases_page.py
 
 test-stories:
-	@$(BIN)/python $(PYTEST) -n3 --no-loadscope-reorder -m 'kafka and not long' $(WITH_BROKERS) | sed -u 's/^/brokers: /'
+	@$(BIN)/python -u $(PYTEST) -n3 --no-loadscope-reorder -m 'kafka and not long' $(WITH_BROKERS) | sed -u 's/^/brokers: /'
 
 test-laws:
-	@nice -n 10 $(BIN)/python $(PYTEST) -n2 -m 'not kafka and not long' --doctest-modules --ignore=shoal/migrations shoal benchmarks tests \
+	@nice -n 10 $(BIN)/python -u $(PYTEST) -n2 -m 'not kafka and not long' --doctest-modules --ignore=shoal/migrations --ignore=tests/long shoal benchmarks tests \
 		| sed -u 's/^/others:  /'
 
 test-kernel:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.impact import STORE, Unknown, changes, environment, left_out, told
 from tests.support.selection import BROKERS, Project
-from tests.support.source_facts import ROOTS
+from tests.support.source_facts import ROOTS, facts_of
 
 ROOT = Path(__file__).parents[1]
 MAIN = 'HERE = "shoal.commands"\nCOMMANDS = {"plan": f"{HERE}.plan:plan", "run": f"{HERE}.run:run"}\n'
@@ -313,3 +313,17 @@ def test_fixtures_of_brokers_are_those_of_conftest(checkout: Project) -> None:
     assert said
     assert ast.literal_eval(said[1].strip()) == BROKERS
     assert "tests/support/nursery.py" in checkout.for_all
+
+
+def test_attributes_that_a_library_adds_to_syntax_trees_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse = ast.parse
+
+    def with_parents(source: str, path: str) -> ast.Module:
+        tree = parse(source, path)
+        for node in ast.walk(tree):
+            for child in ast.iter_child_nodes(node):
+                child.parent = node  # type: ignore[attr-defined]
+        return tree
+
+    monkeypatch.setattr(ast, "parse", with_parents)
+    assert facts_of("import shoal.read\nnames = [one for one in ('a',)]", "tests/test_a.py").names == {"shoal.read"}

@@ -117,7 +117,8 @@ class _Reader:
             kind = type(node)
             if kind in SILENT or (kind in TELLING and not self.goes_below(node, stack)):
                 continue
-            for value in vars(node).values():  # twice as fast as ast.iter_child_nodes
+            # Only fields: other attributes, such as a `parent` that a library sets, can lead round in a circle.
+            for value in [getattr(node, name, None) for name in kind._fields]:
                 if isinstance(value, list):
                     stack += value
                 else:
