@@ -135,7 +135,7 @@ style: tested
 MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/shoal/mypy
 mypy: tested
 	@test -e .mypy_cache || { test -e $(MYPY_CACHE) && cp -R $(MYPY_CACHE) .mypy_cache; } || true
-	$(BIN)/mypy $(SOURCES)
+	@$(BIN)/mypy $(SOURCES)
 	@mkdir -p $(dir $(MYPY_CACHE)) && rm -rf $(MYPY_CACHE).new && cp -R .mypy_cache $(MYPY_CACHE).new \
 		&& rm -rf $(MYPY_CACHE) && mv $(MYPY_CACHE).new $(MYPY_CACHE) || true
 
