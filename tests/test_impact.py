@@ -157,6 +157,27 @@ def test_a_test_that_reads_sources_depends_on_them(project: Write) -> None:
     assert made.affected("benchmarks/c.py") == set()
 
 
+def test_a_test_that_reads_the_folder_of_a_module_depends_on_all_that_is_in_it(project: Write) -> None:
+    reader = 'from shoal.agents.a import one\nPath(one.__file__).parent.parent.rglob("*.py")'
+    sources = {"shoal/agents/a/one.py": "", "shoal/agents/b/two.py": "", "benchmarks/c.py": ""}
+    made = project(sources | {"tests/test_log.py": reader})
+    assert {path for path in sources if made.affected(path)} == {"shoal/agents/a/one.py", "shoal/agents/b/two.py"}
+
+
+def test_a_package_affects_the_tests_in_it(project: Write) -> None:
+    made = project({"tests/stream/__init__.py": "", "tests/stream/test_a.py": "", "tests/test_b.py": ""})
+    assert made.affected("tests/stream/__init__.py") == {"tests/stream/test_a.py"}
+
+
+def test_a_test_that_a_page_names_affects_the_test_of_blocks(project: Write) -> None:
+    page = "<!-- tested by: tests/test_readme.py -->\n\n```sh\nshoal demo\n```"
+    made = project(
+        {"README.md": page, "tests/test_readme.py": "", "tests/test_it.py": "", "tests/docs/test_blocks.py": ""}
+    )
+    assert made.affected("tests/test_readme.py") == {"tests/test_readme.py", "tests/docs/test_blocks.py"}
+    assert made.affected("tests/test_it.py") == {"tests/test_it.py"}
+
+
 def test_a_deleted_file_affects_the_tests_that_still_name_it(project: Write) -> None:
     # given a module, a package, a page and a test that are gone, and tests that mention them
     tests = {

@@ -44,7 +44,7 @@ PARTS = (
     Part("mutants", ("tests.mutants",), 60),
     Part("kernel", ("tests.mutants", "--family", "kernel"), 60),
     Part("types", ("mypy", "--cache-dir=/dev/null", *SOURCES), 15),
-    Part("imports", (*PYTEST, "-n2", "tests/long/imports.py"), 60, 0.1),
+    Part("imports", (*PYTEST, "-n2", "--dist=load", "tests/long/imports.py"), 90, 0.1),
     Part("properties", ("distribution.kernel", "test", "--again"), 30),
     Part("lanes", ("tests.long.lanes",), 60),
     Part("fuzz", ("tests.long.fuzz",), 60),

@@ -17,10 +17,11 @@ from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from distribution.cache import cache
 from tests.support.selection import Project, Selection
 
 ROOT = Path(__file__).parents[2]
-STORE = ROOT / ".pytest_cache" / "facts.json"
+STORE = cache() / "facts.json"
 MAIN = ("origin/main", "main", "HEAD")
 OF_A_HOOK = {"GIT_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_WORK_TREE"}  # set where git itself runs us
 NO_TESTS = 5  # pytest's exit status where it has collected no test

@@ -1,7 +1,7 @@
 """Graph of the project's files: which Python file imports which, directly or by a name in a string.
 
-A file imports every package above a module that it imports. A package whose `__getattr__` imports on demand, such as
-`shoal`, leads to what a file asks it for, and to all it offers where the file imports the package itself.
+A file imports every package above itself and above a module that it imports. A package whose `__getattr__` imports on
+demand, such as `shoal`, leads to what a file asks it for, or to all it offers if the file imports the package itself.
 """
 
 from collections import defaultdict
@@ -55,11 +55,10 @@ class Graph:
         return _closure(start, self.importers)
 
     def _imports(self, path: str) -> frozenset[str]:
-        found: set[str] = set()
+        folders = [str(folder) for folder in PurePosixPath(path).parents]
+        found = {f"{folder}/__init__.py" for folder in folders} & self.paths
         if is_test(path):
-            folders = {str(folder) for folder in PurePosixPath(path).parents}
-            conftests = {f"{folder}/conftest.py" for folder in folders} - {ROOT_CONFTEST}
-            found |= conftests & self.paths
+            found |= ({f"{folder}/conftest.py" for folder in folders} - {ROOT_CONFTEST}) & self.paths
         facts = self.facts.get(path)
         if facts:
             names = {name for name in facts.names if name.partition(".")[0] in ROOTS}

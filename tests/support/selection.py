@@ -4,6 +4,7 @@ A Python file affects the test files that import it. Any other file affects whoe
 folder of its path, or by a pattern such as `docs/**/*.md`. A Python file may be named, too: some tests read sources.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -18,6 +19,8 @@ from tests.support.source_facts import ASKS, COPIES, JOINS, KERNEL, ROOTS, WHOLE
 FOR_ALL = {"pyproject.toml", "requirements.lock", "Makefile", "tests/__init__.py"}
 OF_PAGES = ("tests/docs/", "tests/test_docs.py", "tests/test_documents.py", "tests/test_readme.py")
 OF_LINKS = {"tests/test_docs.py", "tests/test_documents.py"}  # pages name files, which must exist
+OF_BLOCKS = "tests/docs/test_blocks.py"
+TESTED_BY = re.compile(r"<!-- tested by: (\S+) -->")  # a comment in a page; OF_BLOCKS reads the file that it names
 OF_KERNEL = "tests/stream/kernel/"
 BACKEND = "backend"  # fixture: a test of both backends
 BROKERS = {"kafka", "demo", "shown", "half_way"}  # fixtures, as in tests/conftest.py
@@ -44,6 +47,7 @@ class Project:
         sources = [path for path in sorted(present) if path.endswith(".py") and path.split("/")[0] in ROOTS]
         self.facts = read_facts(root, sources, store)
         self.graph = Graph(self.facts, {*sources, *self.deleted})
+        self.pages = sorted(path for path in present if path.endswith(".md"))
         self._found_bases: dict[str, set[str]] = {}
         self.tests = {path for path in sources if is_test(path)}
 
@@ -64,6 +68,8 @@ class Project:
             starts |= {test for test in self.tests if test.startswith(OF_PAGES)}
         if path in self.deleted:
             starts |= OF_LINKS
+        if path in self.named_in_pages:
+            starts.add(OF_BLOCKS)
         return self.graph.reaching(starts) & self.tests
 
     def needs_broker(self, test: str) -> bool:
@@ -75,6 +81,12 @@ class Project:
     def for_all(self) -> set[str]:
         """Files that every test needs: those of FOR_ALL, the first conftest.py, and what it imports of tests/."""
         return FOR_ALL | {path for path in self.graph.reached([ROOT_CONFTEST], "tests/") if path.startswith("tests/")}
+
+    @cached_property
+    def named_in_pages(self) -> set[str]:
+        """Files that a page names as the tests of its blocks."""
+        texts = ((self.root / path).read_text("utf-8", "replace") for path in self.pages)
+        return {name for text in texts for name in TESTED_BY.findall(text)}
 
     @cached_property
     def kernel_tests(self) -> set[str]:
@@ -111,12 +123,13 @@ class Project:
 
     def _looks_in(self, module: str, folder: str) -> bool:
         """Whether a file with a pattern may apply it in a folder."""
-        bases, words = self._bases(module), self.facts[module].words
-        if folder in bases or f"{folder}/".startswith(f"{PurePosixPath(module).parent}/"):
+        bases, facts = self._bases(module), self.facts[module]
+        below = {str(PurePosixPath(module).parent), *(bases - {""} if ASKS in facts.marks else ())}
+        if folder in bases or any(f"{folder}/".startswith(f"{base}/") for base in below):
             return True
         parts = folder.split("/")
         return any(
-            "/".join(parts[:start]) in bases and "/".join(parts[start:end]) in words
+            "/".join(parts[:start]) in bases and "/".join(parts[start:end]) in facts.words
             for start, end in combinations(range(len(parts) + 1), 2)
         )
 

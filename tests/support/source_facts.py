@@ -1,7 +1,7 @@
 """Facts of one Python file that its own text shows: names of modules that it imports, and strings that may name files.
 
-Facts are read with `ast`, never by importing. Reading all files of the project takes seconds, so facts are stored in
-`.pytest_cache` until a file changes.
+Facts are read with `ast`, never by importing. Reading all files takes seconds, so facts are stored in the user's cache,
+by the digest of a file's text: checkouts on one machine share them.
 """
 
 import ast
@@ -24,13 +24,9 @@ STARTED = re.compile(r"-m shoal\b|\bbin/shoal\b")  # the command line, in a line
 GLOB = re.compile(r"(?=.*[a-z])(.*/.*\*.*|.*\*.*/.*|.*\*.*\.[a-z]\w*)")  # a pattern of paths; "*/*" is of any text
 WALKS, COPIES, KERNEL = "walks packages", "copies folders", "names the kernel"
 JOINS, ASKS = "joins paths", "asks modules for their folder"
-MARKS = {
-    WALKS: re.compile("pkgutil"),
-    COPIES: re.compile("copytree"),
-    KERNEL: re.compile(r"\b(shoal_kernel|HAS_KERNEL)\b"),
-    JOINS: re.compile(r"__file__|\b[A-Z_]{2,}(\.\w+)* / "),  # from a folder of the checkout, not from one of a test
-    ASKS: re.compile(r"\w\.__(file|path)__"),
-}
+FOLDER = re.compile(r"\b[A-Z_]{2,}(\.\w+)*$")  # a constant before a slash: a folder of the checkout, not of a test
+NATIVE = re.compile(r"\b(shoal_kernel|HAS_KERNEL)\b")
+PLACE = re.compile(r"\w\.__(file|path)__")
 SILENT = {ast.Name, ast.Load, ast.Store, int, bool, str, type(None)}  # nothing below these can be an import or a string
 TELLING = {ast.Constant, ast.Import, ast.ImportFrom, ast.JoinedStr, ast.If, ast.arg, ast.Expr}
 FIXTURES = re.compile(r"\busefixtures\(([^)]*)\)")
@@ -46,7 +42,7 @@ class Facts(NamedTuple):
     is_lazy: bool  # whether the module has a function `__getattr__`
     words: frozenset[str]  # strings, or parts of strings, that may be a path or a pattern of paths
     parameters: frozenset[str]  # of functions, and names in `usefixtures`; some are fixtures
-    marks: frozenset[str]  # of MARKS
+    marks: frozenset[str]  # what else its text does: WALKS and the other names above
 
     @property
     def globs(self) -> list[str]:
@@ -58,10 +54,24 @@ def facts_of(source: str, path: str) -> Facts:
     """Facts of a file from its text; `path` is relative to the root."""
     tree = ast.parse(source, path)
     reader = _Reader(tree, PurePosixPath(path))
-    for names in FIXTURES.findall(source):
-        reader.parameters.update(re.findall(r"\w+", names))
-    marks = {mark for mark, pattern in MARKS.items() if pattern.search(source)}
-    return reader.facts(marks)
+    if "usefixtures" in source:
+        for names in FIXTURES.findall(source):
+            reader.parameters.update(re.findall(r"\w+", names))
+    return reader.facts(set(_marks(source)))
+
+
+def _marks(source: str) -> Iterator[str]:
+    """Marks of a text. Plain words are looked for first: patterns alone would take as long as half of the parsing."""
+    if "pkgutil" in source:
+        yield WALKS
+    if "copytree" in source:
+        yield COPIES
+    if ("shoal_kernel" in source or "HAS_KERNEL" in source) and NATIVE.search(source):
+        yield KERNEL
+    if "__file__" in source or any(FOLDER.search(before[-60:]) for before in source.split(" / ")[:-1]):
+        yield JOINS
+    if ("__file__" in source or "__path__" in source) and PLACE.search(source):
+        yield ASKS
 
 
 class _Reader:
@@ -172,30 +182,32 @@ def _is_type_checking(test: ast.expr) -> bool:
 
 # ---------------------------------------------------------------- all files, with a store
 
-
-_Stored = dict[str, tuple[list[int], Facts]]  # by path: size and time of the file, and its facts
+KEPT = 3  # times as many facts as a checkout has files: those of other checkouts and commits
 
 
 def read_facts(root: Path, paths: Iterable[str], store: Path | None = None) -> dict[str, Facts]:
-    """Facts of Python files by path relative to `root`. Unchanged files come from the file `store`, which is updated.
+    """Facts of Python files by path relative to `root`. Texts that were read before are looked up in the file `store`.
 
     A file that cannot be parsed has no facts: ruff says why.
     """
-    version = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-    before = _load(store, version) if store else {}
-    after: _Stored = {}
+    stored = _load(store) if store else {}
+    version, found = Path(__file__).read_bytes(), dict[str, Facts]()
+    keys = dict[str, str]()  # of the files in `found`
     with _without_garbage_collection():
         for path in paths:
-            about = (root / path).stat()
-            state = [about.st_size, about.st_mtime_ns]
-            if path in before and before[path][0] == state:
-                after[path] = before[path]
-                continue
-            with contextlib.suppress(SyntaxError, UnicodeDecodeError):
-                after[path] = state, facts_of((root / path).read_text("utf-8"), path)
-    if store and after != before:
-        _save(store, version, after)
-    return {path: facts for path, (_, facts) in after.items()}
+            content = (root / path).read_bytes()
+            key = hashlib.blake2b(b"\0".join([path.encode(), content, version]), digest_size=12).hexdigest()
+            if key in stored:
+                found[path] = Facts(*map(_as_set, stored[key]))
+            else:
+                with contextlib.suppress(SyntaxError, UnicodeDecodeError):
+                    found[path] = facts_of(content.decode(), path)
+            keys[path] = key
+    if store and not stored.keys() >= {keys[path] for path in found}:
+        current = {keys[path]: [*map(_as_list, facts)] for path, facts in found.items()}
+        others = {key: fields for key, fields in stored.items() if key not in current}
+        _save(store, others | current, KEPT * len(found))
+    return found
 
 
 @contextlib.contextmanager
@@ -210,28 +222,29 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _load(store: Path, version: str) -> _Stored:
-    try:
-        content = json.loads(store.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return {
-        path: (state, Facts(*map(_as_set, fields)))
-        for path, (state, fields) in (content["files"] if content["version"] == version else {}).items()
-    }
-
-
 def _as_set(field: Any) -> Any:
     """Field of facts as it was before JSON made a list of a set."""
     return frozenset(field) if isinstance(field, list) else field
 
 
-def _save(store: Path, version: str, facts: _Stored) -> None:
-    files = {
-        path: (state, [sorted(field) if isinstance(field, frozenset) else field for field in one])
-        for path, (state, one) in facts.items()
-    }
-    store.parent.mkdir(exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=store.parent, delete=False) as file:
-        json.dump({"version": version, "files": files}, file)
-    os.replace(file.name, store)
+def _as_list(field: object) -> object:
+    """Field of facts as JSON can hold it."""
+    return sorted(field) if isinstance(field, frozenset) else field
+
+
+def _load(store: Path) -> dict[str, list[object]]:
+    """Facts in a store by the key of the text, the oldest first."""
+    try:
+        content: dict[str, list[object]] = json.loads(store.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content
+
+
+def _save(store: Path, facts: dict[str, list[object]], most: int) -> None:
+    """Replace a store; a folder that cannot be written costs time at the next start, and no more."""
+    with contextlib.suppress(OSError):
+        store.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=store.parent, delete=False) as file:
+            json.dump(dict([*facts.items()][-most:]), file)
+        os.replace(file.name, store)
