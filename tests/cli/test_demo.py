@@ -32,6 +32,7 @@ from shoal.agents.demo.shop.scene import ShopScene
 from shoal.agents.demo.show import Shown, run_demo
 from shoal.agents.demo.view import PlainView, TerminalView, gauge
 from shoal.models.errors import AuditError, ConfigError, InputError, KafkaError
+from tests.support.workers import PATIENCE
 
 SHOAL = (sys.executable, "-m", "shoal")
 # A deployment's settings in the environment must not lead a demo anywhere else.
@@ -243,7 +244,7 @@ def test_it_stops_what_it_started_when_it_is_stopped(
     else:
         half_way.terminate()
     # then it ends soon, says nothing on stdout, and none of its processes is left
-    out, _ = half_way.communicate(timeout=600)
+    out, _ = half_way.communicate(timeout=120 * PATIENCE)
     assert (half_way.returncode, out) == (130, b"")
     assert members(half_way.pid) == []
     # and the folder of the earlier demo was made anew
@@ -280,7 +281,7 @@ def test_a_demo_whose_audit_fails_is_a_failure(
 @pytest.mark.slow
 def test_a_worker_that_ends_is_an_error_with_its_last_words(tmp_path: Path) -> None:
     with processes.worker(tmp_path / "missing.toml", tmp_path / "log") as worker:
-        worker._process.wait(100)
+        worker._process.wait(20 * PATIENCE)
         with pytest.raises(KafkaError, match=r"the worker ended with status 1: .*missing.toml"):
             worker.check()
         assert not worker.ready

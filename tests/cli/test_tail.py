@@ -18,7 +18,7 @@ from shoal.models.records import activation_bytes
 from tests.support import nursery
 from tests.support.kafka import Kafka, Record
 from tests.support.releases import START, release
-from tests.support.workers import wait_until
+from tests.support.workers import PATIENCE, wait_until
 
 CONFIG = """
 [kafka]
@@ -149,7 +149,7 @@ def test_releases_come_as_they_are_published_until_it_is_stopped(shop: Shop) -> 
         expected = f"2026-03-{1 + number:02}  basket  34.5 ± 1.3 (33.2 to 35.8)  {10 * number} samples\n"
         wait_until(lambda: printed().endswith(expected), 30, printed)
         process.send_signal(signal.SIGTERM)
-        process.wait(150)
+        process.wait(30 * PATIENCE)
         assert process.returncode == 0
         assert os.pread(errors.fileno(), 1 << 16, 0) == b""
 
@@ -172,7 +172,7 @@ def test_brokers_that_are_away_are_told_once_and_waited_for(shop: Shop) -> None:
 
         wait_until(lambda: said().endswith("\n") or process.poll() is not None, 30, said)
         process.send_signal(signal.SIGINT)
-        process.wait(150)
+        process.wait(30 * PATIENCE)
         assert (process.returncode, said().count("\n")) == (0, 1)
         assert said().endswith("this goes on when one does\n")
 

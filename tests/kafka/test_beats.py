@@ -18,7 +18,7 @@ from tests.support.backends import mostly
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import START, visits
-from tests.support.workers import tails, wait_until
+from tests.support.workers import PATIENCE, tails, wait_until
 
 DAY = 86_400
 PRESENT: dict[str, Any] = {
@@ -128,7 +128,7 @@ def test_a_beater_moves_the_clock_until_it_is_stopped(kafka: Kafka, tmp_path: Pa
             shoals.wait_releases(2)
         finally:
             beater.send_signal(signal.SIGTERM)
-            _, said = beater.communicate(timeout=150)
+            _, said = beater.communicate(timeout=30 * PATIENCE)
         assert (beater.returncode, said.splitlines()[-1]) == (0, "shoal: beats stopped")
         assert {orjson.loads(one)["seq"] for one in shoals.releases()} >= {1, 2}
         shoals.stop_all()

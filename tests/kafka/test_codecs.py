@@ -10,6 +10,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import visits
+from tests.support.workers import PATIENCE
 
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 ATTRIBUTES = 21  # where a batch begins to say what it is; its codec stands in the last bits of the byte after it
@@ -63,7 +64,7 @@ def test_where_a_codec_is_missing_a_worker_says_what_to_install(kafka: Kafka, tm
         # when a worker starts where it is not installed
         without = "import sys; sys.modules['cramjam'] = None; from shoal.agents.cli.entry import main; main()"
         command = [sys.executable, "-c", without, "worker", str(shoals.config)]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=120 * PATIENCE)
         # then it ends, rather than to fetch the same batch for ever
         assert ended.returncode == 1
         assert ended.stderr.splitlines()[-1] == (

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.kafka import Kafka
 from tests.support.recipes import ALL, RECIPES, VISITS, Published
+from tests.support.workers import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def copied(published: Published) -> Path:
 def kcat(published: Published) -> str:
     assert all(map(shutil.which, ("kcat", "jq"))), "kcat or jq is not installed: run `make tools`"
     command = [str(RECIPES / "kcat.sh"), published.kafka.bootstrap, published.releases, "releases.jsonl"]
-    done = subprocess.run(command, cwd=published.folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=published.folder, capture_output=True, text=True, timeout=60 * PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -74,7 +75,7 @@ def test_kcat_copies_each_committed_release_once_however_often_it_runs(published
 def test_kcat_leaves_the_file_as_it_was_if_the_broker_is_away(tmp_path: Path) -> None:
     (tmp_path / "releases.jsonl").write_text("as it was\n")
     command = [str(RECIPES / "kcat.sh"), "127.0.0.1:1", "shoal.releases", "releases.jsonl"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60 * PATIENCE)
     assert (done.returncode != 0, done.stdout) == (True, "")
     assert (tmp_path / "releases.jsonl").read_text() == "as it was\n"
 

@@ -124,7 +124,7 @@ def test_the_same_workers_go_on(cluster: Cluster, tmp_path: Path, happens: Story
         before, began = cluster.length(f"{shoals.app}.releases"), time.monotonic()
         stream.send_rest()
         wait_until(
-            lambda: cluster.length(f"{shoals.app}.releases") > before, GOES_ON * PATIENCE, lambda: tails(workers), 0.3
+            lambda: cluster.length(f"{shoals.app}.releases") > before, GOES_ON, lambda: tails(workers), 0.3, PATIENCE
         )
         print(f"{happens.__name__}: releases went on after {time.monotonic() - began:.1f} s")
         # and in the end all is as it would have been, by the same processes, and nobody was accused

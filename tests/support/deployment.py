@@ -33,7 +33,7 @@ from shoal.models.times import iso
 from shoal.stream.file_run import Line, line_of
 from tests.support import nursery
 from tests.support.kafka import Brokers
-from tests.support.workers import Worker, tails, wait_until
+from tests.support.workers import PATIENCE, Worker, tails, wait_until
 
 USUAL_METRIC: dict[str, Any] = {
     "topic": "events", "user": "who", "value": "x", "time": "at", "statistic": "mean", "range": [0, 100],
@@ -317,7 +317,7 @@ class Oracle:
 
     def _finish(self) -> None:
         for run in self._runs:
-            assert run.wait(600) == 0, (self.folder / "log").read_text()
+            assert run.wait(120 * PATIENCE) == 0, (self.folder / "log").read_text()
 
     def releases(self) -> list[bytes]:
         self._finish()

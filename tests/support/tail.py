@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from tests.support.kafka import Brokers
-from tests.support.workers import wait_until
+from tests.support.workers import PATIENCE, wait_until
 
 
 class Seen(NamedTuple):
@@ -31,7 +31,7 @@ class Tail:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(100)
+        assert self._ready.wait(20 * PATIENCE)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -80,7 +80,7 @@ class Typist:
             said = said if expected in said else self.run(command)
             return expected in said
 
-        wait_until(is_there, PATIENCE, lambda: f"{command}: {said}", every=0.5)
+        wait_until(is_there, PATIENCE, lambda: f"{command}: {said}", every=0.5, patience=1)
         return said
 
     def run(self, command: str, *, status: int = 0) -> str:

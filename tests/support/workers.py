@@ -29,11 +29,17 @@ def shoal(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedPr
     return subprocess.CompletedProcess(process.args, process.wait(), *said)
 
 
-def wait_until(done: Callable[[], Any], limit: float, else_say: Callable[[], str], every: float = 0.05) -> None:
-    """Return when `done` is true; past `limit` seconds of a fast machine, fail with what `else_say` returns."""
-    end = time.monotonic() + limit * PATIENCE
+def wait_until(
+    done: Callable[[], Any], limit: float, else_say: Callable[[], str], every: float = 0.05, patience: float = PATIENCE
+) -> None:
+    """Wait until `done` is true, looking every `every` seconds.
+
+    Raises:
+        AssertionError: it was false for `limit` seconds times `patience`; the text is what `else_say` returns.
+    """
+    end = time.monotonic() + limit * patience
     while not done():
-        assert time.monotonic() < end, f"not within {limit * PATIENCE:.0f} s: {else_say()}"
+        assert time.monotonic() < end, f"not within {limit * patience:.0f} s: {else_say()}"
         time.sleep(every)
 
 

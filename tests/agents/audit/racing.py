@@ -25,7 +25,9 @@ def race(folder: Path, url: str, racers: Sequence[Sequence[str]]) -> list[str]:
             nursery.start(url, folder, *racer, output=output, module=__name__)
             for racer, output in zip(racers, outputs, strict=True)
         ]
-        wait_until(lambda: len(list(folder.glob("ready-*"))) == len(racers), PATIENCE, lambda: "not all are ready")
+        wait_until(
+            lambda: len(list(folder.glob("ready-*"))) == len(racers), PATIENCE, lambda: "not all are ready", patience=1
+        )
         (folder / "go").touch()
         ended = [process.wait(PATIENCE) for process in running]
         said = [os.pread(output.fileno(), os.fstat(output.fileno()).st_size, 0).decode().strip() for output in outputs]

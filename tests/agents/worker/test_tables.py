@@ -14,7 +14,7 @@ import orjson
 from tests.support.backends import mostly
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
-from tests.support.workers import wait_until
+from tests.support.workers import PATIENCE, wait_until
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = re.compile(r"^```python$(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -60,7 +60,7 @@ def asked(shoals: Deployment) -> Iterator[Asked]:
         try:
             yield Asked(process, log, shoals.app, shoals.topic())
             process.terminate()
-            assert process.wait(150) == 0, log.read_text()[-3000:]
+            assert process.wait(30 * PATIENCE) == 0, log.read_text()[-3000:]
         finally:
             process.kill()
 
