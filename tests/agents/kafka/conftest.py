@@ -1,5 +1,5 @@
 """What needs the kernel is collected where it is installed, which `make test` sees to wherever there is Rust."""
 
-from importlib.util import find_spec
+from tests.support.backends import HAS_KERNEL
 
-collect_ignore = [] if find_spec("shoal_kernel") else ["test_record_batches.py"]
+collect_ignore = [] if HAS_KERNEL else ["test_record_batches.py"]

@@ -5,9 +5,7 @@ one owner sends that never ends.
 """
 
 import asyncio
-import os
 from collections.abc import Iterable, Iterator
-from importlib.util import find_spec
 from typing import Any, cast
 
 import orjson
@@ -19,7 +17,7 @@ from hypothesis import strategies as st
 from shoal.agents.kafka import transactions
 from shoal.agents.kafka.topic_ids import STATE_KEY
 from shoal.agents.kafka.transactions import Trimmer, Writer
-from shoal.agents.lane import KERNEL, OFF, lane_named
+from shoal.agents.lane import lane_named
 from shoal.agents.worker.takeover import Loading
 from shoal.mechanisms.accounts import Accounts
 from shoal.mechanisms.slot import accounts as slots
@@ -35,9 +33,10 @@ from shoal.stream.state_mark import MARK
 from shoal.stream.topic import TopicPlan
 from tests.stream.simulation import STAMP, config, rows_of
 from tests.stream.units import Event, plan_of, sums
+from tests.support import backends
 from tests.support.effort import examples
 
-HAS_KERNEL = find_spec("shoal_kernel") and os.environ.get(KERNEL) != OFF
+HAS_KERNEL = backends.KERNEL in backends.BACKENDS
 KERNELS: list[Any] = [None, *([lane_named("kernel").module] if HAS_KERNEL else [])]
 CHANGELOG = TopicPartition("app.bound.events.changelog", 0)
 SLOTTED = {"statistic": "slot-mean", "algorithm": "baseline", "slot": "10s", "group": "g", "epsilon": 9}

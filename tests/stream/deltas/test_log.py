@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -17,10 +16,11 @@ from shoal.stream.deltas.restoring import Restoring
 from shoal.stream.kernel import stores
 from shoal.stream.state_mark import FORMAT, MARK
 from tests.stream.deltas.histories import PERIOD, History, Make, Plain, as_format_3, native, old_changelog, twin
+from tests.support.backends import HAS_KERNEL
 from tests.support.cover import covered, in_a_loop
 from tests.support.effort import examples
 
-LANES: list[Make] = [twin, *([native] if find_spec("shoal_kernel") else [])]
+LANES: list[Make] = [twin, *([native] if HAS_KERNEL else [])]
 LEAST, BESIDE = rolling.LEAST, rolling.BESIDE
 NAMES = [b"a", b"b", b"bb", b"x" * 200, b"", *(b"user-%d" % n for n in range(30))]
 

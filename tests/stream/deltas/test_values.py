@@ -1,8 +1,6 @@
 """What values decide of a transaction's changelog: the bytes of numbers alone, which are what they cost at most."""
 
-import os
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import Any
 
 import orjson
@@ -10,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.agents.lane import KERNEL, OFF, lane_named
+from shoal.agents.lane import lane_named
 from shoal.mechanisms.slot import accounts as slots
 from shoal.mechanisms.stores import packed
 from shoal.models.config.file import Config
@@ -21,11 +19,12 @@ from shoal.stream.file_run import Line
 from shoal.stream.kernel import stores
 from tests.stream.simulation import STAMP, config
 from tests.stream.units import plan_of, sums
+from tests.support import backends
 from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 from tests.support.entries import held_in
 
-HAS_KERNEL = find_spec("shoal_kernel") and os.environ.get(KERNEL) != OFF
+HAS_KERNEL = backends.KERNEL in backends.BACKENDS
 KERNELS: list[Any] = [None, *([lane_named("kernel").module] if HAS_KERNEL else [])]
 SLOTTED = {"statistic": "slot-mean", "algorithm": "baseline", "slot": "10s", "group": "g", "epsilon": 9}
 LARGE = {"range": (-(10**9), 10**9), "grid": 2**28}

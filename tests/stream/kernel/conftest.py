@@ -1,5 +1,5 @@
 """Tests of the kernel are collected where it is installed, which `make test` sees to wherever there is Rust."""
 
-from importlib.util import find_spec
+from tests.support.backends import HAS_KERNEL
 
-collect_ignore_glob = [] if find_spec("shoal_kernel") else ["test_*.py"]
+collect_ignore_glob = [] if HAS_KERNEL else ["test_*.py"]

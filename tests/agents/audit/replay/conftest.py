@@ -1,5 +1,5 @@
 """Tests of the kernel's lane are collected where the kernel is installed."""
 
-from importlib.util import find_spec
+from tests.support.backends import HAS_KERNEL
 
-collect_ignore = [] if find_spec("shoal_kernel") else ["test_kernel_lane.py"]
+collect_ignore = [] if HAS_KERNEL else ["test_kernel_lane.py"]
