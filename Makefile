@@ -8,7 +8,6 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 # Of the interpreters on this machine, the first that is new enough.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
-SOURCES := shoal tests distribution $(wildcard benchmarks/*.py benchmarks/*/*.py docs/generate/*.py docs/generate/*/*.py)
 
 .PHONY: help install python kernel tested tooled programs tools demo demo-geo test test-stories test-laws test-kernel test-long test-twin quick check lint style mypy types doctest fix reference docs pictures lock wheel wheels clean
 .PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-growth bench-release bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-lanes test-cluster fuzz
@@ -135,7 +134,7 @@ style: tested
 MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/shoal/mypy
 mypy: tested
 	@test -e .mypy_cache || { test -e $(MYPY_CACHE) && cp -R $(MYPY_CACHE) .mypy_cache; } || true
-	@$(BIN)/mypy $(SOURCES)
+	$(BIN)/mypy
 	@mkdir -p $(dir $(MYPY_CACHE)) && rm -rf $(MYPY_CACHE).new && cp -R .mypy_cache $(MYPY_CACHE).new \
 		&& rm -rf $(MYPY_CACHE) && mv $(MYPY_CACHE).new $(MYPY_CACHE) || true
 
