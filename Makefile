@@ -83,6 +83,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 $(INSTALLED): pyproject.toml requirements.lock $(wildcard shoal/agents/broker/*.lock)
 	@$(MAKE) --no-print-directory python
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@rm -f .venv/.has-*
 	@$(KERNEL) build & kernel=$$!; trap "kill $$kernel 2>/dev/null" INT TERM; \
 	{ $(PIP) --editable '.[$(EXTRA)]' && $(BIN)/python -m shoal.agents.broker.jars; }; status=$$?; wait $$kernel; exit $$status
 	touch $@ .venv/.has-$(EXTRA)
