@@ -76,12 +76,13 @@ def build(kernel: Path = KERNEL) -> Path:
 
 def install() -> None:
     """Install the kernel of this checkout into the environment, unless it is the installed one."""
-    wheel = build()
-    if STAMP.exists() and STAMP.read_text() == wheel.parent.name:
+    sources = digest(BUILT)
+    if STAMP.exists() and STAMP.read_text() == sources:
         return
+    wheel = build()
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps")
     subprocess.run([*pip, "--force-reinstall", str(wheel)], check=True)
-    STAMP.write_text(wheel.parent.name)
+    STAMP.write_text(sources)
 
 
 def test() -> None:
