@@ -114,7 +114,7 @@ def in_python(program: str) -> str:
 
 @pytest.fixture(scope="module")
 def shoal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The program `shoal`."""
+    """Text of a program for scripts of pages: it runs a `shoal` command in a forked process."""
     with forked(tmp_path_factory.mktemp("shoal")) as program:
         yield program
 

@@ -86,7 +86,7 @@ def test_a_release_per_contribution_follows_the_log_of_one_partition(
 
 @pytest.mark.usefixtures("backend")
 def test_kills_at_random_moments_change_no_release(kafka: Kafka, tmp_path: Path) -> None:
-    # given metrics of several cadences and algorithms, and events that keep coming
+    # given metrics with several cadences and algorithms, and a producer that sends events until the last kill
     metrics: tuple[dict[str, Any], ...] = (
         {"name": "daily", "every": "1d"},
         {"name": "full", "algorithm": "full", "every": "1h", "epsilon": 400, "users": 40, "failure": 0.5},
@@ -140,7 +140,7 @@ class Marksman:
 
 
 def test_kills_between_a_clock_record_and_the_close_of_its_tick_change_no_release(kafka: Kafka, tmp_path: Path) -> None:
-    often = {"group": "city", "every": "10m"}  # so many ticks that three of them are met between the two
+    often = {"group": "city", "every": "10m"}  # short ticks: three are met between a clock record and the close
     with Deployment(kafka, tmp_path, often, sources={"events": 1}, partitions=1) as shoals:
         # given one partition of everything, so that a clock record alone says which ticks are over
         events = visits(4_000, people=400, step=30, cities=[f"c{n}" for n in range(50)])
@@ -182,7 +182,7 @@ def test_kills_between_a_clock_record_and_the_close_of_its_tick_change_no_releas
 
 
 def test_kills_inside_a_long_close_change_no_release(kafka: Kafka, tmp_path: Path) -> None:
-    # given ticks with so many groups that closing one takes several transactions
+    # given ticks with 15,000 groups each: closing one takes several transactions
     with Deployment(kafka, tmp_path, {"group": "city"}, sources={"events": 1}, partitions=1) as shoals:
         events = [
             orjson.dumps({"who": f"p{tick}-{n}", "at": START + 3600 * tick, "x": n % 90, "city": f"c{n}"})

@@ -197,7 +197,7 @@ def _label(name: str, at: int, value: Any, ids: Any) -> str:
 
 
 def _joined(values: Sequence[Value]) -> Value:
-    """One case of several axes."""
+    """Case made of one value of each axis: ids joined by dashes, values and marks of all."""
     held = {name: one for value in values for name, one in value.values.items()}
     return Value(
         "-".join(value.label for value in values), held, tuple(mark for value in values for mark in value.marks)

@@ -5,8 +5,8 @@
     python -m tests.support.impact --run -n2 -m 'not kafka'   run pytest on the files, with these arguments
 
 Changes are all differences between the merge base and the working tree: commits, staged, unstaged and untracked files.
-The merge base is that of HEAD and `origin/main`, or `main` where there is no remote. On `main` itself the changes are
-those of the working tree, or of the last commit if the working tree is clean.
+The merge base is the one of HEAD and `origin/main`, or of HEAD and `main` without a remote. On `main` itself, changes
+that are not committed count, or the last commit if the working tree is clean.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def changes(root: Path, base: str = "") -> Changes:
     """Changes of a checkout since the merge base of HEAD and `base`, or of HEAD and the main branch.
 
     Raises:
-        Unknown: there is no git, no repository, or no such commit.
+        Unknown: git is not installed, the folder is not a repository, or the commit does not exist.
     """
     head = _git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     if base and not _commit(root, base):
@@ -81,7 +81,7 @@ def _git(root: Path, *arguments: str) -> str:
             ["git", *arguments], cwd=root, env=environment(), capture_output=True, text=True, check=True
         )
     except FileNotFoundError as error:
-        raise Unknown("there is no git") from error
+        raise Unknown("git is not installed") from error
     except subprocess.CalledProcessError as error:
         raise Unknown(f"git {arguments[0]}: {error.stderr.strip() or 'failed'}") from error
     return done.stdout.rstrip("\n")

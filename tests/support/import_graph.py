@@ -39,7 +39,7 @@ class Graph:
 
     @cached_property
     def importers(self) -> dict[str, set[str]]:
-        """Files that import each file."""
+        """Direct importers of each file, as paths."""
         found: dict[str, set[str]] = defaultdict(set)
         for path, imported in self.imports.items():
             for one in imported:

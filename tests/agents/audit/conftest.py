@@ -1,4 +1,4 @@
-"""What tests of the audit log share."""
+"""Fixtures for tests of the audit log: commands and the schema of an empty log, made once for each module."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext

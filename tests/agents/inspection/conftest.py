@@ -1,4 +1,4 @@
-"""What tests of inspections share."""
+"""Fixtures for tests of inspections: commands and the schema of an empty log, made once for each module."""
 
 from collections.abc import Iterator
 

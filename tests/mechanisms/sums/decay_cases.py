@@ -230,8 +230,8 @@ CASES: dict[type, list[Case]] = {
 }
 ALL = [case for cases in CASES.values() for case in cases]
 every_case = pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
-# Longer ones of several cases of one class and kind of steps: laws that take a run for each draw leave them out in
-# short runs.
+# Long cases with a shorter case of their class and kind of steps. Laws with a run for each draw try them with full
+# effort only.
 LONGER = {
     "window-5-blue-3-2", "window-9-blue-2-2", "window-11-blue-2-1", "window-9-hats-(3, 2)", "window-8-patent",
     "window-12-patent", "exponential-hats", "forward-blue-horizon", "running-horizon", "table-blue-of-few-weights",

@@ -61,7 +61,7 @@ def by_key(kind: str, entries: list[Any]) -> Iterable[list[Any]]:
 
 @cache
 def of_files() -> tuple[tuple[str, Any], ...]:
-    """What file runs of golden cases write: of those whose clusters are run, and with full effort of all others."""
+    """Records that file runs of golden cases write, as (topic, record): cases with a cluster, with full effort all."""
     found = []
     for case in CASES:
         if case.name in CLUSTERS:
