@@ -104,9 +104,13 @@ class App:
 
 @pytest.fixture
 def app(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> App:
-    monkeypatch.setattr("shoal.agents.kafka.changelog.STABLE_LIMIT", 0.3)
     monkeypatch.setattr("shoal.agents.worker.takeover.SECOND_LOOK", 0.1)
     return App(kafka)
+
+
+def wait_briefly_for_open_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the wait for transactions to end: one that stays open is there from now on."""
+    monkeypatch.setattr("shoal.agents.kafka.changelog.STABLE_LIMIT", 0.3)
 
 
 def in_the_app(app: App, story: Callable[[], Awaitable[object]]) -> None:
@@ -129,6 +133,7 @@ def freeze(monkeypatch: pytest.MonkeyPatch, step: str, when: str, meanwhile: Cal
         if not frozen:
             frozen.append(True)
             await meanwhile()
+            wait_briefly_for_open_transactions(monkeypatch)
 
     async def called(*arguments: Any, **options: Any) -> Any:
         if when == "before":
@@ -293,6 +298,8 @@ def test_what_is_truly_wrong_is_refused_at_the_second_look(
 
     async def story() -> None:
         await act(app)
+        if act is leave_open:
+            wait_briefly_for_open_transactions(monkeypatch)
         monkeypatch.setattr(TopicIds, "learn", looked)
         with pytest.raises(FailStop, match=words):
             await app.take()
