@@ -4,6 +4,8 @@ INSTALLED := .venv/.installed
 # What a pipe's first command says counts.
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
+# Where the environment forbids Python to keep what it compiled, each process of the tests would compile all again.
+unexport PYTHONDONTWRITEBYTECODE
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 # Of the interpreters on this machine, the first that is new enough.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
