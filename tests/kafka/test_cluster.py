@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.cluster import Cluster, Stream
 from tests.support.deployment import Deployment
 from tests.support.people import visits
@@ -12,6 +14,7 @@ METRICS = (
 )
 
 
+@pytest.mark.long
 def test_workers_go_on_when_two_of_three_brokers_come_back(tmp_path: Path) -> None:
     with (
         Cluster(tmp_path / "kafka") as cluster,

@@ -181,6 +181,7 @@ def test_kills_between_a_clock_record_and_the_close_of_its_tick_change_no_releas
         shoals.stop_all()
 
 
+@pytest.mark.long
 def test_kills_inside_a_long_close_change_no_release(kafka: Kafka, tmp_path: Path) -> None:
     # given ticks with 15,000 groups each: closing one takes several transactions
     with Deployment(kafka, tmp_path, {"group": "city"}, sources={"events": 1}, partitions=1) as shoals:

@@ -26,6 +26,7 @@ def typist(kafka: Kafka, tmp_path: Path) -> Iterator[Typist]:
         yield one
 
 
+@pytest.mark.long
 def test_a_deployment_lives_as_the_guides_say(typist: Typist) -> None:
     # given the first guide, typed by somebody who waits for the worker
     said = typist.read("kafka.md", 0, waits={"shoal tail": "2,107 samples", "shoal audit verify": "9 releases"})

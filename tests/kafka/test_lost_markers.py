@@ -105,6 +105,7 @@ async def admin(cluster: Cluster) -> AsyncIterator[AIOKafkaAdminClient]:
         await client.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("committed", [True, False], ids=["committed", "never decided"])
 def test_a_transaction_ends_everywhere_as_its_coordinator_decided(cluster: Cluster, committed: bool) -> None:
     async def story(app: App) -> None:

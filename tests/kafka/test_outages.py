@@ -38,6 +38,7 @@ def test_a_worker_rides_out_a_dead_broker(tmp_path: Path) -> None:
         assert app.differences() == []
 
 
+@pytest.mark.long
 def test_a_worker_that_gave_transactions_up_goes_on_in_the_same_process(tmp_path: Path) -> None:
     # given a worker that waits for a transaction for a second only, and stops dead when one is written
     flag = tmp_path / "freeze"

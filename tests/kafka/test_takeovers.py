@@ -100,6 +100,7 @@ def test_partitions_move_before_their_first_event(kafka: Kafka, tmp_path: Path) 
         second.stop()
 
 
+@pytest.mark.long
 @mostly("kernel")
 def test_workers_come_and_go_over_eight_by_eight_partitions(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": 8}, partitions=8) as shoals:

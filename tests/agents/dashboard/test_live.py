@@ -164,6 +164,7 @@ def kafka_groups(kafka: Kafka) -> set[str]:
     return asyncio.run(ask())
 
 
+@pytest.mark.long
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_the_page_survives_an_outage_of_all_brokers(browser: Browser, tmp_path: Path) -> None:
