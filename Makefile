@@ -182,7 +182,7 @@ STEP = $(PYTHON) -m tests.support.progress
 # and so do the brokers and tables that its tests share; the longest stories come first. Types are checked beside them.
 PYTEST := -m pytest --quiet --dist=loadfile
 COVERAGE := $(CURDIR)/.coverage
-TEST_EFFORT := 0.5
+TEST_EFFORT := 0.4
 WITH_BROKERS := tests/kafka tests/agents tests/cli tests/test_releases_page.py
 
 test-stories:

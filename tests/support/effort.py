@@ -10,7 +10,7 @@ from hypothesis import settings
 
 VARIABLE = "SHOAL_TEST_EFFORT"
 EFFORT = float(os.environ.get(VARIABLE, "1"))
-SHORT, LONG = 0.5, 5.0
+SHORT, LONG = 0.4, 5.0
 FEWEST = 3  # so little effort that a law is no longer tried does not exist
 
 
