@@ -29,7 +29,7 @@ from shoal.stream.topic import Metric, plan_topic
 from tests.stream.simulation import SECRET, config, event, run_file
 from tests.support.cover import in_a_loop, some
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 USERS, CAP, EVENTS = 40, 150, 5_000
 SECONDS = 1_000_000

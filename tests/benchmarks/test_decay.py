@@ -40,7 +40,7 @@ from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.window import WindowSum
 from tests.support.cover import in_a_loop
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 FOUND = Measured(mean=100.0, most=120.0, ratio=1.01, error=0.02, keys=50, looks=500)
 SPEEDS = [speed.Speed("window", HATS, [speed.State(10, 1.5, 7, 10, 80.0)] * 2)]

@@ -20,6 +20,7 @@ from shoal.mechanisms.slot import algorithms
 from shoal.mechanisms.slot.cell import Cap, Draws
 from tests.support.cover import in_a_loop
 
+pytestmark = pytest.mark.long
 DRAWS = Draws(bytes(32), b"cell", 3)
 CELL = inputs.synthetic((12, 6, True), (30.0, 10.0), 0)
 

@@ -1,6 +1,10 @@
 """The benchmark of many keys measures what it says."""
 
+import pytest
+
 from benchmarks import shown_keys
+
+pytestmark = pytest.mark.long
 
 
 def test_it_closes_every_tick_of_all_keys_beside_candidates_that_stay_silent() -> None:

@@ -24,7 +24,7 @@ from tests.mechanisms.counters.test_counters_blue import CompleteLaws
 from tests.mechanisms.counters.test_counters_shapes import ShapeLaws
 from tests.mechanisms.mechanism_cases import epoch_key, unproved
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 ONE: dict[str, Any] = {"width": 1, "epsilon": Fraction(1)}
 

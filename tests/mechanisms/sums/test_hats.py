@@ -78,6 +78,12 @@ def test_the_mean_variance_is_the_mean_of_the_variances(weights: Weights) -> Non
     assert mean_squares((4, 3), weights) == pytest.approx(mean, rel=0.01)
 
 
+def test_the_mean_variance_of_a_window_is_the_mean_of_its_variances() -> None:
+    sums = WindowSum(23, HatSteps(1, Fraction(1), (4, 3), segment=1))
+    mean = sum(sums.variance(t) for t in range(10_000, 10_012)) / 12
+    assert sums.mean_variance == pytest.approx(mean, rel=0.01)
+
+
 @in_a_loop
 @pytest.mark.parametrize(
     ("weights", "ratios"), [(Flat(64), (5, 4)), (Flat(64), (15,)), (LONG, (19,)), (LONG, (4, 5))], ids=str
