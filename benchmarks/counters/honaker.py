@@ -82,7 +82,7 @@ class BottomUpPrefixes:
         for i, digit in enumerate(tree.digits(t)):
             if digit:
                 end = t // tree.sizes[i]
-                inside = self._sums.between(i, end - digit, end)
+                inside = self._sums.root if i == tree.height else self._sums.between(i, end - digit, end)
                 noise += inside * (tree.denominator // tree.ratios[i])
         return noise
 

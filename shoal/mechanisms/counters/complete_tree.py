@@ -131,9 +131,7 @@ class NodeSums:
         self._paths: tuple[Path, ...] = (_path([0] * tree.height, below),)
 
     def between(self, height: int, start: int, end: int) -> int:
-        """The sum over nodes start .. end - 1 of this height."""
-        if height == self._tree.height:
-            return self.root
+        """The sum over nodes start .. end - 1 of this height, which is below the root."""
         arity = self._tree.arity
         parent, first = divmod(start, arity)
         path, at = self._paths[0], height * (arity + 2)

@@ -17,10 +17,15 @@ from shoal.mechanisms.sums.steps.hats import HatSteps
 from shoal.mechanisms.sums.window import WindowSum
 from tests.mechanisms.mechanism_cases import epoch_key
 from tests.support.cover import in_a_loop
+from tests.support.effort import tries
 
 Floats = NDArray[np.float64]
 SHAPES = [((4,), 40), ((4, 3), 120), ((5, 3, 2), 300), ((3, 3, 3), 243)]
 every_shape = pytest.mark.parametrize(("ratios", "steps"), SHAPES)
+MADE: list[Callable[[HatSteps], object]] = [
+    lambda steps: DecayedSteps(Exponentials.exponential(Fraction(19, 20)), steps),
+    lambda steps: WindowSum(24, steps),
+]
 both_ends = pytest.mark.parametrize("begins", [True, False])
 
 
@@ -53,6 +58,12 @@ def test_the_solver_finds_what_dense_algebra_finds(ratios: tuple[int, ...], step
     assert np.abs(hats.correction(residuals) - exact).max() < 0.01 * np.abs(exact).max()
 
 
+def noise_of(sums: Any, key: int, count: int) -> list[float]:
+    """The noise of the first sums, under draws of a key's own."""
+    summer = sums.summer(lambda number: epoch_key(100 * key + number))
+    return [summer.add(0) / sums.denominator for _ in range(count)]
+
+
 LONG = Exponentials.exponential(Fraction(99, 100))
 
 
@@ -82,6 +93,15 @@ def test_the_mean_variance_of_a_window_is_the_mean_of_its_variances() -> None:
     sums = WindowSum(23, HatSteps(1, Fraction(1), (4, 3), segment=1))
     mean = sum(sums.variance(t) for t in range(10_000, 10_012)) / 12
     assert sums.mean_variance == pytest.approx(mean, rel=0.01)
+
+
+@pytest.mark.parametrize("make", MADE)
+def test_no_more_noise_than_is_allowed_lies_beyond_the_bound_of_its_tail(make: Callable[[HatSteps], object]) -> None:
+    sums: Any = make(HatSteps(1 << 20, Fraction(1), (8,)))
+    bounds = [sums.noise_quantile(100, coverage) for coverage in (0.95, 0.99, 0.999)]
+    assert bounds == sorted(set(bounds))
+    noise = [noise_of(sums, key, 100)[-1] for key in range(tries(200))]
+    assert sum(abs(one) > bounds[1] for one in noise) <= 0.03 * len(noise)
 
 
 @in_a_loop
@@ -120,19 +140,12 @@ def test_noise_of_any_size_is_the_sum_of_its_steps(epsilon: Fraction) -> None:
     assert 0.5 * steps.scale < size < 20 * steps.scale
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda steps: DecayedSteps(Exponentials.exponential(Fraction(19, 20)), steps),
-        lambda steps: WindowSum(24, steps),
-    ],
-)
+@pytest.mark.parametrize("make", MADE)
 def test_real_noise_has_the_variance_stated(make: Callable[[HatSteps], object]) -> None:
     sums: Any = make(HatSteps(1 << 20, Fraction(1), (8,)))
     ratios = []
     for key in range(20):
-        summer = sums.summer(lambda number, key=key: epoch_key(100 * key + number))
-        noise = [summer.add(0) / sums.denominator for _ in range(320)]
+        noise = noise_of(sums, key, 320)
         ratios += [noise[t - 1] ** 2 / sums.variance(t) for t in range(20, 321)]
     assert sum(ratios) / len(ratios) == pytest.approx(1, abs=0.15)
 
