@@ -167,7 +167,6 @@ def report_of(folder: Path) -> Report:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_run_writes_page_pictures_and_figures(quick: Path) -> None:
     for name in ("errors", "scaling"):
         assert (quick / f"images/places-{name}.png").stat().st_size > 20_000
