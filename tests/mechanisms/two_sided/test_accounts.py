@@ -125,6 +125,15 @@ def test_a_restart_counts_nothing_anew(name: str, records: list[Record], data: s
     assert (rule.period is None) or not ledger.changelog
 
 
+def test_a_restart_within_a_step_lets_nobody_count_twice_in_it() -> None:
+    ledger = Ledger(partial(UnitAccounts, RULES["users of a step"]))
+    assert ledger.accounts.add(b"a", "x", 1, 1, 1) is None
+    ledger.commit(promise=1)
+    ledger.crash()
+    assert ledger.accounts.add(b"a", "x", 1, 9, 9) == "over_cap"
+    assert ledger.accounts.add(b"a", "x", 1, 10, 10) is None
+
+
 @given(st.lists(st.builds(Record, st.just(b"a"), st.sampled_from("vwxyz"), st.integers(0, 45)), max_size=20))
 def test_a_unit_has_one_weight_in_all_and_one_newcomer_in_a_key(records: list[Record]) -> None:
     for rule in RULES.values():

@@ -56,7 +56,7 @@ class TestTwoSided:
             elif n > 1e-3 or case[0] not in ("mean", "mean-variance"):
                 assert released.value == pytest.approx(expected, rel=2e-5, abs=1e-4)
 
-    @examples(120)
+    @examples(400)
     @given(cases, streams, st.integers(1, 12))
     def test_a_key_that_begins_late_has_all_of_its_past(self, case: Any, stream: list[list[int]], begin: int) -> None:
         """Its releases are, without noise, those of a key that was there from the start."""
