@@ -2,7 +2,7 @@
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.agents.kafka import fail_stop
@@ -98,6 +98,7 @@ def test_where_counts_are_hidden_the_message_about_lost_users_has_none(monkeypat
 
 @examples(13)
 @given(st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(IDS)), max_size=60), st.integers(1, 9))
+@example([("anna", "x")] * 5, 1)
 def test_counts_and_groups_survive_any_restart_and_are_nobody_elses(pairs, every):
     # given odd ids as users and groups, one partition, and a crash after every few events
     cluster = WatchedCluster(CFG, 1, 1)
