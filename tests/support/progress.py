@@ -23,7 +23,7 @@ STEPS = {
     "coverage": "add up the coverage of all processes",
 }
 RUNNING = Path(__file__).parents[2] / ".make-test.json"
-FIRST = "this is the first run on this machine; it takes 6 to 20 minutes on two cores"
+FIRST = "this is the first run on this machine; it takes 6 to 24 minutes on two cores"
 
 
 def kept() -> Path:
