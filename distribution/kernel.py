@@ -30,7 +30,7 @@ TESTS = (
     ("--manifest-path", "kernel/Cargo.toml", "--no-default-features"),
     ("--manifest-path", "kernel/fuzz/Cargo.toml", "--locked"),
 )
-# Both share their dependencies, compiled once and at once: only messages are read of what fails.
+# Tests and properties share one folder of compiled dependencies. No debug data: a failure is read by its message.
 QUICKLY = {
     "CARGO_TARGET_DIR": str(KERNEL / "target"),
     "CARGO_PROFILE_DEV_DEBUG": "0",
