@@ -65,7 +65,7 @@ def parameters_of(config: Config, metric: MetricSection) -> str:
 
 def canonical(metric: MetricSection) -> dict[str, Any]:
     """What a metric's keys say, as its digest has them: numbers are exact, as text."""
-    values = {key: _plain(getattr(metric, key)) for key in DIGESTED + LATER}
+    values = {key: _plain(getattr(metric, key)) for key in DIGESTED + LATER} | {"max_ahead": metric.ahead_limit}
     return {key: value for key, value in values.items() if value is not None or key not in LATER}
 
 

@@ -195,7 +195,7 @@ def check_beginnings(where: str, metrics: Iterable[Metric], reached: Mapping[str
 
 def _clock_identity(section: MetricSection) -> ClockIdentity:
     drops = section.late == "drop"
-    return section.time, section.lateness, drops, section.max_ahead, section.reading, section.protects_presence
+    return section.time, section.lateness, drops, section.ahead_limit, section.reading, section.protects_presence
 
 
 def _identities(sections: tuple[MetricSection, ...]) -> dict[ClockIdentity, set[int]]:

@@ -8,7 +8,7 @@ from tests.golden.events import Stream
 
 USUAL: Mapping[str, Any] = {
     "topic": "events", "user": "u", "value": "x", "time": "t", "range": (0, 100), "grid": 1000, "epsilon": "1",
-    "max_contributions": 12,
+    "max_contributions": 12, "max_ahead": "30d",
 }  # fmt: skip
 Metric = Mapping[str, Any]
 

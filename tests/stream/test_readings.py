@@ -72,4 +72,4 @@ def test_the_clock_of_the_first_reading_keeps_its_name_in_the_state():
     bound = machine.take(wall=0)
     assert bound is not None
     (_, mark), *_ = bound.changelog[::-1]
-    assert list(orjson.loads(mark or b"")["watermarks"]) == ["t|5000000|fold|2592000000000"]
+    assert list(orjson.loads(mark or b"")["watermarks"]) == ["t|5000000|fold|300000000"]

@@ -139,7 +139,7 @@ def test_a_mean_over_a_window_in_which_nothing_came_is_no_release():
 def test_a_decayed_mean_is_clamped_and_a_sum_never_is():
     events = [event("a", 1, 100 + n) for n in range(40)]
     decay = {"kind": "none"}
-    means = released(config(summed(decay, statistic="mean", epsilon="0.001")), events)
+    means = released(config(summed(decay, statistic="mean", epsilon="0.001", version=2)), events)
     assert {one["value"] for one in means} == {0.0, 1.0}
     assert any(one["value"] < 0 for one in released(config(summed(decay, epsilon="0.001")), events))
 

@@ -18,6 +18,8 @@ from shoal.models.predicates import Predicate, is_predicate
 
 TRUTH = (Fraction(0), Fraction(1))  # the range of predicates
 UNKNOWN_USERS = 1000  # where a release per contribution needs some horizon
+# Microseconds. A clock that is fast by a minute is common, and one by a day would close a day of a daily metric.
+LEAST_AHEAD, MOST_AHEAD = 5 * 60 * 10**6, 60 * 60 * 10**6
 
 
 def _is_public_count(info: Any) -> bool:
@@ -47,8 +49,8 @@ class MetricSection(MetricKeys):
 
     @field_validator("lateness", "max_ahead")
     @classmethod
-    def _distance(cls, value: int) -> int:
-        return span(value)
+    def _distance(cls, value: int | None) -> int | None:
+        return None if value is None else span(value)
 
     @field_validator("unit")
     @classmethod
@@ -164,6 +166,13 @@ class MetricSection(MetricKeys):
     def cadence(self) -> int | None:
         """The length of a tick, step or slot; None for a release per contribution."""
         return self.every if isinstance(self.every, int) else self.step or self.slot
+
+    @property
+    def ahead_limit(self) -> int:
+        """Microseconds by which a time may be ahead of its record's timestamp."""
+        if self.max_ahead is not None:
+            return self.max_ahead
+        return min(max(self.cadence or 0, LEAST_AHEAD), MOST_AHEAD)
 
     @property
     def cell_limit(self) -> int:

@@ -11,7 +11,7 @@ from shoal.models.config.cell import MOST_BINS, Cap, CellSection
 from shoal.models.config.clip import Clip
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.per_coordinate import PositiveNumbers, Ranges
-from shoal.models.config.section import DAY, Duration, Exact, Instant, Section
+from shoal.models.config.section import Duration, Exact, Instant, Section
 from shoal.models.config.selection import SelectionSection
 from shoal.models.predicates import Predicate
 
@@ -124,7 +124,11 @@ class MetricKeys(Section):
     )
     lateness: Duration = Field(0, description="how far behind its partition's latest time an event keeps its own")
     late: Literal["fold", "drop"] = Field("fold", description="later events: fold into the open tick, or drop")
-    max_ahead: Duration = Field(30 * DAY, description="an event further in the future becomes a dead letter")
+    max_ahead: Duration | None = Field(
+        None,
+        description="how far a time may be ahead of its record's timestamp; one further ahead is a dead letter; none: "
+        "every, step or slot, at least 5m and at most 1h",
+    )
     max_gap: int = Field(1_000_000, ge=1, description="with a step: how many silent steps stop a group's releases")
     grid: int = Field(
         2**20,
