@@ -6,7 +6,8 @@ pub struct Clock {
     pub lateness: i64,
     pub max_ahead: i64,
     pub drops_late: bool,
-    pub beats: bool, // only beats move it, which are the twin's; no event does
+    pub beats: bool,   // only beats move it, which are the twin's; no event does
+    pub in_file: bool, // records are lines of a file, which move the clock without a timestamp
     pub latest: Option<i64>,
 }
 
@@ -28,16 +29,13 @@ impl Clock {
     /// horizon is no time.
     #[inline(always)]
     pub fn times(&self, own: i64, stamp: i64) -> Option<Times> {
-        if own >= LATEST {
+        let furthest = stamp.saturating_mul(1000).saturating_add(self.max_ahead);
+        if own >= LATEST || (stamp >= 0 && own > furthest) {
             return None;
         }
-        let is_ahead = self.latest.is_none_or(|latest| own > latest);
-        if is_ahead {
-            let jumps = self.latest.is_none_or(|latest| own - latest > self.max_ahead);
-            if jumps && stamp >= 0 && i128::from(own) - i128::from(stamp) * 1000 > i128::from(self.max_ahead) {
-                return None;
-            }
-            let latest = if self.beats { self.latest } else { Some(own) };
+        if self.latest.is_none_or(|latest| own > latest) {
+            let moves = !self.beats && (stamp >= 0 || self.in_file);
+            let latest = if moves { Some(own) } else { self.latest };
             return Some(Times { own, effective: own, latest });
         }
         let horizon = self.latest?.checked_sub(self.lateness)?;

@@ -16,13 +16,12 @@ from shoal.mechanisms.accounts import COUNTED, Accounts, Site
 from shoal.models.config.reading import NEWEST
 from shoal.models.errors import FailStop
 from shoal.models.events import Refused, parse, read_user, read_value
-from shoal.models.records import BEAT_HEADER, CLOCK_HEADER, Message, dead_letter_bytes
-from shoal.models.times import time_of_text, valid
+from shoal.models.records import BEAT_HEADER, Message, dead_letter_bytes
 from shoal.stream.contributions import Outgoing, Outlets, Waiting
 from shoal.stream.deltas.restoring import Restoring
 from shoal.stream.deltas.rolling import Rolling
 from shoal.stream.deltas.writing import LogEnd
-from shoal.stream.event_time import BEAT_AHEAD, EventClock, restore_clocks
+from shoal.stream.event_time import EventClock, beats_ahead, restore_clocks, time_in_headers
 from shoal.stream.kernel.batches import Batches
 from shoal.stream.kernel.known import unknown
 from shoal.stream.kernel.reader import Kernel, kernel_of
@@ -94,9 +93,9 @@ class BoundPartition:
         self._starts: dict[str, int | None] = {}  # the offset at which each metric begins; None: at a beat to come
         self._reached: dict[str, int] = {}  # of a metric that was added: its clock's latest time at its start, if any
         self._retired: list[str] = []  # labels of metrics that had a state here; the log no longer has their accounts
-        self._event_clocks = [EventClock(clock) for clock in plan.clocks]
+        self._event_clocks = [EventClock(clock, in_file=not checks_partition) for clock in plan.clocks]
         self._kept: dict[str, int] = {}  # latest times of clocks that have no metric now
-        self.beats_ahead = min(BEAT_AHEAD, max((clock.max_ahead for clock in plan.clocks if clock.beats), default=0))
+        self.beats_ahead = beats_ahead(plan.clocks)
         self._checks, self._durable = checks_partition, durable  # durable: a changelog is written
         self._outgoing, accounts = self._parts(None)
         self.kernel: Kernel | None = None
@@ -299,35 +298,31 @@ class BoundPartition:
             return None
 
     def _accept_clock(self, record: Record) -> None:
-        """Move this partition's clocks by a record that has a null value and a header `shoal-clock` or `shoal-beat`."""
-        for name, value in record.headers or ():
-            if name in (CLOCK_HEADER, BEAT_HEADER):
-                time = time_of_text((value or b"").decode("ascii", "replace"))  # a header may have no value
-                if time is None or valid(time) is None:
-                    continue
-                if name == BEAT_HEADER:
-                    self._beat(time, record)
-                else:
-                    for event_clock in self._event_clocks:
-                        event_clock.advance(time)
-                return
-        self._refuse(self._intakes, "not-json", record)
-
-    def _beat(self, time: int, record: Record) -> None:
-        """Take a beat. All clocks that go by beats accept the same ones, so that all metrics' ticks have one order."""
-        before = [event_clock.latest for event_clock in self._event_clocks]
+        """Move the clocks by a record without a value. Those of beats accept the same beats: ticks have one order."""
+        found = time_in_headers(record)
+        if found is None:
+            self._refuse(self._intakes, "not-json", record)
+            return
+        header, time = found
         for event_clock in self._event_clocks:
             try:
-                most = self.beats_ahead if event_clock.clock.beats else event_clock.clock.max_ahead
-                event_clock.beat(time, record.timestamp, most)
+                if header == BEAT_HEADER:
+                    most = self.beats_ahead if event_clock.clock.beats else event_clock.clock.max_ahead
+                    event_clock.beat(time, record.timestamp, most)
+                else:
+                    event_clock.advance(time, record.timestamp)
             except Refused as refused:
                 of_clock = (one for one in self._intakes if one.metric.clock == event_clock.clock.index)
                 self._refuse(of_clock, refused.reason, record)
+        if header == BEAT_HEADER:
+            self._begin_reached(record.offset)
+
+    def _begin_reached(self, offset: int) -> None:
+        """Begin the metrics whose `start` the beat at this offset has reached."""
         for metric in self.plan.metrics:
             latest, start = self._event_clocks[metric.clock].latest, metric.section.start
             if self._starts.get(metric.label, 0) is None and latest is not None and latest >= (start or 0):
-                self._starts[metric.label] = record.offset
-                self._note_reached(metric, before[metric.clock])
+                self._starts[metric.label] = offset
                 self._find_begun()
 
     def _refuse(self, intakes: Iterable[Intake], reason: str, record: Record) -> None:

@@ -4,6 +4,11 @@ The horizon is the largest event time before the record, less the lateness. An e
 effective time is the horizon (it is folded), or it is refused under `late = "drop"`. Every other event's effective time
 is its own.
 
+Every source of time passes `check_ahead`: event times, clock records and beats. A time is refused if it is ahead of its
+record's own timestamp by more than `max_ahead`, however near it is to the times before it. That decision reads the
+record alone, so no ramp of small steps takes a clock further than one jump does. A record of a topic without a
+timestamp moves no clock. Lines of a file have none, and move clocks unchecked.
+
 Where presence is protected, no event moves the clock: a record that is there in one of two streams would move the times
 of all others. It goes by the largest beat before the record, so that a record's effective time is a function of itself,
 of its place and of beats.
@@ -13,7 +18,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shoal.models.events import Refused, read_time
-from shoal.models.times import valid
+from shoal.models.records import BEAT_HEADER, CLOCK_HEADER
+from shoal.models.times import time_of_text, valid
+from shoal.stream.machine import Record
 from shoal.stream.topic import BEATS, Clock
 
 TEXTS_KEPT = 100_000
@@ -22,20 +29,50 @@ TEXTS_KEPT = 100_000
 BEAT_AHEAD = 30 * 60 * 10**6
 
 
+def check_ahead(time: int, stamp: int, max_ahead: int) -> None:
+    """Refuse a time in microseconds that is too far ahead of its record's timestamp in milliseconds, -1 for none.
+
+    Raises:
+        Refused: it is, by more than `max_ahead` microseconds.
+    """
+    if stamp >= 0 and time - stamp * 1000 > max_ahead:
+        raise Refused("too-far-ahead")
+
+
+def time_in_headers(record: Record) -> tuple[str, int] | None:
+    """Name and time of the header that makes a record without a value a clock record or a beat; None if none does."""
+    for name, value in record.headers or ():
+        if name in (CLOCK_HEADER, BEAT_HEADER):
+            time = time_of_text((value or b"").decode("ascii", "replace"))  # a header may have no value
+            if time is not None and valid(time) is not None:
+                return name, time
+    return None
+
+
+def beats_ahead(clocks: Iterable[Clock]) -> int:
+    """Microseconds by which a beat may be ahead of its record's timestamp: as much as every clock of beats allows."""
+    return min((BEAT_AHEAD, *(clock.max_ahead for clock in clocks if clock.beats)))
+
+
 class EventClock:
     """One clock of one source partition; a valid time moves it, whatever becomes of the rest of the record.
 
     Unless it goes by beats: then they alone do.
     """
 
-    __slots__ = ("_beats", "_get", "_lateness", "_max_ahead", "_path", "_reading", "_texts", "clock", "latest", "time")
+    __slots__ = (
+        "_beats", "_get", "_in_file", "_lateness", "_max_ahead", "_path", "_reading", "_texts", "clock", "latest",
+        "time",
+    )  # fmt: skip
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, in_file: bool = True) -> None:
+        """`in_file`: records are lines of a file, which move the clock without a timestamp."""
         self.clock = clock
         self.latest: int | None = None  # the largest event time so far, or the largest beat
         self.time = 0  # the last event's own, whatever its effective time
         self._get, self._path, self._reading = clock.get, clock.path or "", clock.reading
         self._lateness, self._max_ahead, self._beats = clock.lateness, clock.max_ahead, clock.beats
+        self._in_file = in_file
         self._texts: dict[str, int] = {}  # times by their text: neighbours often share it, and calendars are slow
 
     def effective(self, event: dict[str, Any], raw: bytes, stamp: int) -> int:
@@ -51,11 +88,10 @@ class EventClock:
         except Exception:
             raise Refused("error") from None
         self.time = time
+        check_ahead(time, stamp, self._max_ahead)
         latest = self.latest
         if latest is None or time > latest:
-            if latest is None or time - latest > self._max_ahead:
-                self._check_ahead(time, stamp, self._max_ahead)
-            if not self._beats:
+            if not self._beats and (stamp >= 0 or self._in_file):
                 self.latest = time
             return time
         horizon = latest - self._lateness
@@ -69,13 +105,10 @@ class EventClock:
         """Take in a beat; to a clock that goes by records it is a record of that time.
 
         Raises:
-            Refused: it is too far ahead.
+            Refused: it is too far ahead, or its record has no timestamp to compare it with.
         """
-        latest = self.latest
-        if latest is None or time > latest:
-            if latest is None or time - latest > max_ahead:
-                self._check_ahead(time, stamp, max_ahead)
-            self.latest = time
+        self._check(time, stamp, max_ahead)
+        self.latest = time if self.latest is None else max(time, self.latest)
 
     def _time(self, found: Any, raw: bytes) -> int:
         if found.__class__ is not str:
@@ -88,19 +121,25 @@ class EventClock:
             self._texts[found] = time
         return time
 
-    def _check_ahead(self, time: int, stamp: int, max_ahead: int) -> None:
-        if time - stamp * 1000 > max_ahead and stamp >= 0:  # a file's lines have no stamp
-            raise Refused("too-far-ahead")
+    def _check(self, time: int, stamp: int, max_ahead: int) -> None:
+        if stamp < 0 and not self._in_file:
+            raise Refused("no-time")
+        check_ahead(time, stamp, max_ahead)
 
     @property
     def promise(self) -> int | None:
         """No later event of this partition will have an earlier effective time; None if nothing was heard."""
         return None if self.latest is None else self.latest - self._lateness
 
-    def advance(self, time: int) -> None:
-        """Promise this time, as if an event that late had come; no beat, it does not move a clock that goes by them."""
+    def advance(self, time: int, stamp: int) -> None:
+        """Promise the time of a clock record, as if an event that late had come; a clock of beats stays.
+
+        Raises:
+            Refused: it is too far ahead, or its record has no timestamp to compare it with.
+        """
         if self._beats:
             return
+        self._check(time, stamp, self._max_ahead)
         latest = time + self._lateness
         self.latest = latest if self.latest is None else max(latest, self.latest)
 

@@ -30,6 +30,7 @@ from shoal.models.config.decay import NEEDS
 from shoal.models.config.file import Config
 from shoal.models.config.terms import Terms
 from shoal.models.records import Message
+from shoal.models.times import time_of_text
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.group import Released
@@ -163,10 +164,8 @@ class Cluster:
             self._produce(event)
         for source in self.sources:
             header = "shoal-beat" if case.stream.beats else "shoal-clock"
-            # No stamp of a record says that the end is far ahead.
-            source.log.append(
-                Line(len(source.log), None, timestamp=-1 if case.stream.beats else 0, headers=((header, end.encode()),))
-            )
+            stamp = (time_of_text(end) or 0) // 1000
+            source.log.append(Line(len(source.log), None, timestamp=stamp, headers=((header, end.encode()),)))
 
     def _produce(self, event: Event) -> None:
         home = (self.plan.partition_of(event.user, SOURCES) + event.astray) % SOURCES

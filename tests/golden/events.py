@@ -125,7 +125,7 @@ def _event(index: int, time: int, now: int, stream: Stream, numbers: Numbers) ->
         "lon": f"{13_000 + 60 * (unit % 7) + numbers.below(90)}e-3",
     }  # fmt: skip
     name = json.loads(user)
-    stamp = now // 1000 + 1000
+    stamp = _stamp(now)
     return Event(_object(fields, numbers), (name if isinstance(name, str) else user).encode(), stamp)
 
 
@@ -229,16 +229,16 @@ def _odd(index: int, now: int) -> Event:
     )[index % 6]
     fields = f'"u":{user},"x":{40 + index % 20},"t":{time},"g":{index % 3}.0,{place}{after}'
     name = user.strip('"') if user[0] == '"' else "12"
-    return Event(f"{before}{{{fields}}}".encode(), name.encode(), now // 1000 + 1000)
+    return Event(f"{before}{{{fields}}}".encode(), name.encode(), _stamp(now))
 
 
 def _refused(now: int, fields: str) -> Event:
-    return Event(fields.format(t=now // SECOND).encode(), b"user5", now // 1000 + 1000)
+    return Event(fields.format(t=now // SECOND).encode(), b"user5", _stamp(now))
 
 
 def _of_kafka_alone(now: int) -> Iterator[Event]:
     """Too far ahead; in a partition that is not its user's; a clock that cannot be read; no value at all."""
-    stamp = now // 1000 + 1000
+    stamp = _stamp(now)
     ahead = {"u": '"user6"', "x": "3", "t": str(now // SECOND + 40 * 86400), "g": '"north"', "lat": "52", "lon": "13"}
     astray = ahead | {"u": '"astray"', "t": str(now // SECOND)}
     always = Numbers(1)
@@ -246,3 +246,8 @@ def _of_kafka_alone(now: int) -> Iterator[Event]:
     yield Event(_object(astray, always), b"astray", stamp, astray=True, in_files=False)
     yield Event(None, b"user5", stamp, headers=(("shoal-clock", b"soon"),), in_files=False)
     yield Event(None, b"user5", stamp, in_files=False)
+
+
+def _stamp(now: int) -> int:
+    """Timestamp in milliseconds of a record sent a second later; brokers take none before 1970."""
+    return max(0, now // 1000 + 1000)

@@ -39,6 +39,7 @@ from shoal.stream.machine import Outbox, StagePartition
 from tests.privacy.hosted import Hosted, compiled
 
 SECOND = 10**6
+LATER = 10**12  # a record's timestamp beyond the times of usual events and beats
 SUMS: tuple[Any, ...] = (RunningSum, WindowSum, DecayedSteps, ForwardSum, TableSum)
 USUAL = {
     "topic": "events", "user": "u", "value": "x", "time": "t", "statistic": "mean", "relation": "add-remove",
@@ -61,7 +62,7 @@ class Sent:
     partition: int
     raw: bytes | None
     unit: str = ""  # "" of beats and clock records
-    stamp: int = 0
+    stamp: int = LATER
     header: tuple[str, int] | None = None  # name, and a time in seconds
     seconds: float | None = None  # an event's own time, where it has one
 
@@ -70,7 +71,7 @@ class Sent:
         return Line(offset, self.raw, timestamp=self.stamp, headers=headers)
 
 
-def beat(partition: int, seconds: int, stamp: int = 0) -> Sent:
+def beat(partition: int, seconds: int, stamp: int = LATER) -> Sent:
     return Sent(partition, None, header=(BEAT_HEADER, seconds), stamp=stamp)
 
 
@@ -79,7 +80,7 @@ def clock_record(partition: int, seconds: int, unit: str) -> Sent:
     return Sent(partition, None, unit, header=(CLOCK_HEADER, seconds))
 
 
-def sample(partition: int, unit: str, seconds: float, value: float = 0.5, stamp: int = 0, **more: Any) -> Sent:
+def sample(partition: int, unit: str, seconds: float, value: float = 0.5, stamp: int = LATER, **more: Any) -> Sent:
     raw = orjson.dumps({"u": unit, "x": value, "t": seconds, **more})
     return Sent(partition, raw, unit, stamp, seconds=seconds)
 

@@ -37,7 +37,7 @@ impl Reader {
     #[new]
     fn new(clocks: Vec<ClockSpec>, metrics: Vec<Spec>, home: Option<(u32, u32)>) -> PyResult<Self> {
         let mut paths = Paths::new();
-        let clocks: Vec<Clock> = clocks.into_iter().map(|spec| clock_of(spec, &mut paths)).collect();
+        let clocks: Vec<Clock> = clocks.into_iter().map(|spec| clock_of(spec, home.is_none(), &mut paths)).collect();
         if metrics.iter().any(|spec| spec.clock >= clocks.len()) {
             return Err(PyValueError::new_err("a metric has no clock"));
         }
@@ -166,8 +166,9 @@ impl Reader {
     }
 }
 
-fn clock_of((path, lateness, max_ahead, drops_late, beats): ClockSpec, paths: &mut Paths) -> Clock {
-    Clock { slot: path.map(|path| paths.slot(&path)), lateness, max_ahead, drops_late, beats, latest: None }
+fn clock_of(spec: ClockSpec, in_file: bool, paths: &mut Paths) -> Clock {
+    let (path, lateness, max_ahead, drops_late, beats) = spec;
+    Clock { slot: path.map(|path| paths.slot(&path)), lateness, max_ahead, drops_late, beats, in_file, latest: None }
 }
 
 fn value_of(value: Option<ValueSpec>, paths: &mut Paths) -> Value {

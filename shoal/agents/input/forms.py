@@ -19,7 +19,6 @@ WHOLE = {
     "not-json-object": "it is JSON, and no object with named fields (a row of a table with more cells than its header "
     "becomes a list)",
     "late": "it is late",
-    "too-far-ahead": "it is too far in the future",
 }
 AS_UTF8 = "write the file as UTF-8, say by `iconv -f WINDOWS-1252 -t UTF-8`"
 MONEY = re.compile(r"\s*[^\w\s.,+-]{1,3}\s*[+-]?\d[\d.,' ]*\s*|\s*[+-]?\d[\d.,' ]*\s*([^\w\s.,+-]{1,3}|[A-Za-z]{3})\s*")

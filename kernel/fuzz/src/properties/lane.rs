@@ -26,6 +26,7 @@ struct Setting {
     by_stamp: bool,
     drops_late: bool,
     beats: bool,
+    in_file: bool,
     lateness: u8, // seconds
     day: Option<u8>,
     home: bool,
@@ -106,6 +107,7 @@ impl World {
             max_ahead: 3600 * SECOND,
             drops_late: one.drops_late,
             beats: one.beats,
+            in_file: one.in_file,
             latest: None,
         });
         let clocks = clocks.collect();

@@ -10,6 +10,7 @@ from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
+from shoal.stream.event_time import beats_ahead
 from shoal.stream.machine import Record
 from shoal.stream.state_mark import MARK
 from shoal.stream.topic import BEATS, Clock, TopicPlan, clocks_of
@@ -33,6 +34,7 @@ class BoundAgain:
         labels = {f"{metric.name}/{metric.version}": metric for metric in config.metrics_of(topic)}
         known = {label: metric for label, metric in labels.items() if label in mark["starts"]}
         self._known = clocks_of(tuple(known.values()))
+        self._beats_ahead = beats_ahead(self._known)
         starts: dict[int, list[MetricSection]] = {}
         for label, metric in known.items():
             if (start := mark["starts"][label]) is not None:
@@ -69,10 +71,8 @@ class BoundAgain:
             "beat": _last_beat(reached),
         }  # fmt: skip
         bound.restore({MARK: orjson.dumps(mark)})
+        bound.beats_ahead = self._beats_ahead  # it has a part of the topic's metrics, and all accept the same beats
         self._running.append(bound)
-        ahead = max(one.beats_ahead for one in self._running)
-        for one in self._running:  # each has a part of the topic's metrics, and all accept the same beats
-            one.beats_ahead = ahead
 
     def _process(self, records: Sequence[Record]) -> Iterator[tuple[int, Message]]:
         for first in range(0, len(records), EVENTS):
