@@ -17,6 +17,7 @@ from shoal.agents.kafka.settings import settings_of
 from shoal.agents.kafka.topics import admin
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError, KafkaError, LedgerError
+from shoal.models.times import iso
 from shoal.stream.partitioning import PARTITIONERS
 from tests.support.feeds import after_lengths, report, snapshot
 from tests.support.kafka import Kafka
@@ -206,6 +207,22 @@ def test_produce_sends_each_position_of_a_feed_once_to_its_vehicles_partition(de
     records = desk.kafka.read_committed(f"{desk.name}-sales")
     assert sorted((orjson.loads(record.value) for record in records), key=lambda event: event["timestamp"]) == reports
     assert all(record.partition == PARTITIONERS["murmur2"](record.key, 3) for record in records)
+
+
+def test_produce_ends_each_metrics_own_tick_and_says_which_stay_open(desk):
+    # given times two days ahead, for which no clock may close a day yet, and a metric whose times are past
+    of_past = desk.path.read_text().partition("[[metric]]")[2].replace('"amount"\ntopic', '"past"\ntopic')
+    desk.path.write_text(desk.path.read_text() + "\n[[metric]]" + of_past.replace('"at"', '"seen"'))
+    desk.ok("topics")
+    ahead = int(time.time()) + 2 * 86_400
+    line = b'{"who": "user1", "amount": 1, "at": %d, "seen": "2024-01-01T01:00:00Z"}' % ahead
+    (desk.folder / "events.jsonl").write_bytes(line)
+    said = orjson.loads(desk.ok("produce", "--input", desk.folder / "events.jsonl", "--end", "--json"))
+    # then the day of the past is closed, and the other stays open until an hour before its end
+    end = (ahead // 86_400 + 1) * 86_400 * 10**6
+    assert said["open"] == [{"metric": "amount", "end": iso(end), "closes_from": iso(end - 3600 * 10**6)}]
+    clocks = [record for record in desk.kafka.read_committed(f"{desk.name}-sales") if record.value is None]
+    assert [dict(record.headers)["shoal-clock"] for record in clocks] == [b"2024-01-02T00:00:00Z"] * 3
 
 
 def test_produce_of_nothing_ends_nothing(desk):

@@ -15,7 +15,7 @@ from shoal.agents.demo.processes import WorkerProcess
 from shoal.agents.demo.progress import DemoProgress
 from shoal.agents.demo.scene import Scene
 from shoal.agents.input.event_file import EventFile
-from shoal.agents.kafka.produce import produce_file
+from shoal.agents.kafka.produce import Produced, produce_file
 from shoal.agents.kafka.settings import KafkaSettings, settings_of
 from shoal.agents.kafka.topics import create_sources, verify_topics
 from shoal.models.config.file import Config
@@ -61,7 +61,7 @@ async def stream(scene: Scene, progress: DemoProgress, worker: WorkerProcess, on
         await asyncio.gather(sending, return_exceptions=True)
 
 
-def _check(worker: WorkerProcess, sending: "asyncio.Task[int]") -> None:
+def _check(worker: WorkerProcess, sending: "asyncio.Task[Produced]") -> None:
     worker.check()
     if sending.done():
         sending.result()  # raises what it raised

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
@@ -16,6 +17,7 @@ from aiokafka.errors import KafkaError as ClientError
 from shoal.agents.kafka.client_errors import why_not
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.models.config.file import Config
+from shoal.models.config.metric import MetricSection
 from shoal.models.config.reading import NEWEST
 from shoal.models.errors import KafkaError
 from shoal.models.events import Refused, getter, parse, read_time, read_user
@@ -28,10 +30,25 @@ IN_FLIGHT = 64  # batches
 BATCH = 2_000  # events
 
 
+class OpenTick(NamedTuple):
+    """A tick that a clock record cannot close yet, since its end is too far ahead; times in microseconds."""
+
+    metric: str
+    end: int
+    closes_from: int  # time from which the metric's clock takes the end
+
+
+class Produced(NamedTuple):
+    """Number of events sent, and the ticks that are still open at the end."""
+
+    events: int
+    open: list[OpenTick]
+
+
 async def produce_file(
     settings: KafkaSettings, config: Config, topic: str, lines: Iterable[Line], *, end: bool, rate: float | None = None
-) -> int:
-    """Send the lines; the number sent. `rate` in events a second slows it down.
+) -> Produced:
+    """Send the lines and, with `end`, what closes each metric's open tick. `rate` is in events a second.
 
     Raises:
         KafkaError: brokers or topic cannot be used.
@@ -44,14 +61,13 @@ async def produce_file(
                 await (sending.beat(line) if line.value is None else sending.send(line.value))
                 if rate is not None and sending.count % 200 == 0:
                     await asyncio.sleep(max(0.0, began + sending.count / rate - time.monotonic()))
-            if end:
-                await sending.finish()
+            still_open = await sending.finish() if end else []
             await sending.flush()
     except KafkaConnectionError:
         raise await why_not(settings) from None
     except ClientError as error:
         raise KafkaError(f"topic {topic}: {type(error).__name__}; look at the broker's log") from None
-    return sending.count
+    return Produced(sending.count, still_open)
 
 
 @asynccontextmanager
@@ -146,21 +162,26 @@ class _Sending:
             self._sent.append(await self._producer.send(self._topic, None, b"", partition=home, headers=headers))
         await self.flush()
 
-    async def finish(self) -> None:
-        """Send a clock record to every partition, for the end of the last tick that any metric has open.
+    async def finish(self) -> list[OpenTick]:
+        """Send a clock record to every partition for the end of each metric's open tick; return those still open.
 
-        Where presence is protected that is a beat, for the last before the metrics' end.
+        Where presence is protected that is one beat, for the last before the metrics' end.
         """
         if self._metrics[0].protects_presence:
             await self.beat(beat_line(0, max((metric.end or 0) + metric.lateness for metric in self._metrics)))
-            return
-        ends = []
-        for metric in self._metrics:
-            latest = int(time.time() * 1e6) if metric.time is None else self._latest.get(metric.time)
-            if latest is not None:
-                ends.append(end_of_tick(latest, metric.cadence or 1))
-        if ends:
-            await self.beat(Line(0, None, headers=((CLOCK_HEADER, iso(max(ends)).encode()),)))
+            return []
+        now = int(time.time() * 1e6)
+        ticks = [tick for metric in self._metrics if (tick := self._open_tick(metric, now)) is not None]
+        for end in sorted({tick.end for tick in ticks if tick.closes_from <= now}):
+            await self.beat(Line(0, None, headers=((CLOCK_HEADER, iso(end).encode()),)))
+        return [tick for tick in ticks if tick.closes_from > now]
+
+    def _open_tick(self, metric: MetricSection, now: int) -> OpenTick | None:
+        latest = now if metric.time is None else self._latest.get(metric.time)
+        if latest is None:
+            return None
+        end = end_of_tick(latest, metric.cadence or 1)
+        return OpenTick(metric.name, end, end - metric.ahead_limit)
 
     async def flush(self) -> None:
         for home in range(self._partitions):

@@ -22,6 +22,7 @@ from shoal.agents.reading.digits import printable
 from shoal.models.config.file import load
 from shoal.models.extras import require
 from shoal.models.records import MAX_DEAD_LETTER_BYTES
+from shoal.models.times import iso
 
 
 def broker(
@@ -74,8 +75,9 @@ def produce(
 ) -> None:
     """Send a file of events to its topic: keyed by user, in line order, each as it stands.
 
-    Records carry today's timestamp: the time of an event is in its `time` field. With --end, a clock record follows
-    in every partition; for relation add-remove a beat, which closes the steps up to the metrics' `end`.
+    Records carry today's timestamp: the time of an event is in its `time` field. With --end, clock records follow in
+    every partition, for the end of each metric's open tick; for relation add-remove a beat, which closes the steps up
+    to the metrics' `end`. A tick whose end is further ahead than `max_ahead` stays open.
 
     Example: shoal produce examples/shoal.toml --input examples/purchases.jsonl --end
     """
@@ -87,8 +89,17 @@ def produce(
     file = EventFile(input, loaded, name)
     with progress(f"sending {input}", size_of(input)) as advance:
         sent = asyncio.run(produce_file(settings, loaded, name, file.lines(advance), end=end))
-    fields = {"topic": name, "events": sent}
-    result(fields, as_json=as_json, text=lambda: f"{sent} events to topic {name}{', and the end' if end else ''}")
+    for tick in sent.open:
+        say(
+            f'shoal: note: metric "{tick.metric}": the tick that ends at {iso(tick.end)} stays open, since no clock may '
+            f"be that far ahead before {iso(tick.closes_from)}; the first event after its end closes it"
+        )
+    still_open = [
+        {"metric": tick.metric, "end": iso(tick.end), "closes_from": iso(tick.closes_from)} for tick in sent.open
+    ]
+    fields = {"topic": name, "events": sent.events, "open": still_open}
+    text = f"{sent.events} events to topic {name}{', and the end' if end and not still_open else ''}"
+    result(fields, as_json=as_json, text=lambda: text)
 
 
 def dead_letters(
