@@ -298,12 +298,16 @@ class BoundPartition:
             return None
 
     def _accept_clock(self, record: Record) -> None:
-        """Move the clocks by a record without a value. Those of beats accept the same beats: ticks have one order."""
+        """Move the clocks by a record without a value, which is a dead letter if none of them takes it.
+
+        Clocks of beats accept the same beats, so that all metrics' ticks have one order.
+        """
         found = time_in_headers(record)
         if found is None:
             self._refuse(self._intakes, "not-json", record)
             return
         header, time = found
+        refusals = []
         for event_clock in self._event_clocks:
             try:
                 if header == BEAT_HEADER:
@@ -312,8 +316,9 @@ class BoundPartition:
                 else:
                     event_clock.advance(time, record.timestamp)
             except Refused as refused:
-                of_clock = (one for one in self._intakes if one.metric.clock == event_clock.clock.index)
-                self._refuse(of_clock, refused.reason, record)
+                refusals.append((event_clock.clock.index, refused.reason))
+        for index, reason in refusals if len(refusals) == len(self._event_clocks) else ():
+            self._refuse([one for one in self._intakes if one.metric.clock == index], reason, record)
         if header == BEAT_HEADER:
             self._begin_reached(record.offset)
 

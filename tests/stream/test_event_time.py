@@ -84,6 +84,15 @@ def test_a_bomb_moves_no_clock_and_is_a_dead_letter(header):
     assert feed(machine, [("", NOW + 1, NOW + 1)]) == []
 
 
+@pytest.mark.parametrize("header", [CLOCK_HEADER, BEAT_HEADER])
+def test_what_one_clock_takes_is_no_dead_letter_though_others_stay(header):
+    machine = bound(config(MEAN | {"max_ahead": "10s"}, MEAN))
+    assert feed(machine, [(header, NOW + 11, NOW)]) == []
+    assert machine.watermark(0) is None
+    assert machine.watermark(1) is not None
+    assert feed(machine, [(header, NOW + AHEAD + 1, NOW)]) == [(0, "too-far-ahead")] * 2
+
+
 @pytest.mark.parametrize("header", ["", CLOCK_HEADER, BEAT_HEADER])
 def test_a_record_without_a_stamp_moves_no_clock_of_a_topic(header):
     machine = bound(BOTH["values"])
