@@ -102,6 +102,11 @@ class Survey:
         return self._unmeant + sum(count for lag, count in self._lags.items() if lag * FAR > span)
 
     @property
+    def latest(self) -> int | None:
+        """The latest time of a record, in microseconds; None if no time was read."""
+        return None if self._first is None else self._last
+
+    @property
     def reads_dates_as_seconds(self) -> bool:
         """Whether the first and the last time are seconds in 1970 with the digits of a calendar date, as 20240131."""
         return self._first is not None and _is_date(self._first) and _is_date(self._last)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+import time
 from typing import Any
 
 import orjson
@@ -302,6 +303,16 @@ def test_a_gap_of_a_few_years_is_nothing_to_tell(desk):
     desk.say(MEAN)
     desk.put("in.jsonl", lines([EVENTS[0] | {"at": "2016-01-01"}, *EVENTS]))
     assert "years" not in desk.call("--input", "in.jsonl", *OPTIONS).stderr
+
+
+def test_times_after_today_are_counted_and_told(desk):
+    desk.say(MEAN)
+    desk.put("in.jsonl", lines([*EVENTS, EVENTS[-1] | {"at": f"{time.gmtime().tm_year + 2}-01-01"}]))
+    result = desk.call("--input", "in.jsonl", *OPTIONS)
+    assert result.exit_code == 0
+    assert "it has times after today; a file run counts them" in result.stderr
+    desk.put("in.jsonl", lines(EVENTS))
+    assert "after today" not in desk.call("--input", "in.jsonl", *OPTIONS).stderr
 
 
 def test_metrics_by_different_times_have_no_common_order(desk):

@@ -6,6 +6,7 @@ are functions of pattern. It decides which shares are too much.
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -121,6 +122,11 @@ def remarks(survey: Survey, file: EventFile) -> Iterator[str]:
     gap = survey.longest_gap
     if gap is not None and gap.years > GAP_FROM:
         yield f"{file.path}: {_gap(gap, file)}; is that so? A sum is released at each of its steps in between"
+    if survey.latest is not None and survey.latest > time.time() * 10**6:
+        yield (
+            f"{file.path}: it has times after today; a file run counts them, and a worker refuses those that are ahead of "
+            "their record by more than `max_ahead` (`too-far-ahead`)"
+        )
     if survey.late:
         yield f"{file.path}: {_late(survey)}; --sort counts each in its own"
 
