@@ -21,7 +21,7 @@ from shoal.stream.contributions import Outgoing, Outlets, Waiting
 from shoal.stream.deltas.restoring import Restoring
 from shoal.stream.deltas.rolling import Rolling
 from shoal.stream.deltas.writing import LogEnd
-from shoal.stream.event_time import EventClock, beats_ahead, restore_clocks, time_in_headers
+from shoal.stream.event_time import EventClock, beats_ahead, kept_of_beats, restore_clocks, time_in_headers
 from shoal.stream.kernel.batches import Batches
 from shoal.stream.kernel.known import unknown
 from shoal.stream.kernel.reader import Kernel, kernel_of
@@ -159,7 +159,9 @@ class BoundPartition:
         self.next_offset = mark["offset"]
         self._outgoing.numbers = mark["numbers"]
         where, metrics = self._where(), self.plan.metrics
-        self._starts = {one.label: start_of(where, one.label, one.section.start, mark) for one in metrics}
+        self._starts = {
+            one.label: start_of(where, one.label, one.section.start, mark, one.section.epoch) for one in metrics
+        }
         self._retired = sorted({*mark.get("retired", ()), *mark["starts"]} - self._starts.keys())
         self._find_begun()
         self._kept = restore_clocks(self._event_clocks, mark)
@@ -378,7 +380,6 @@ class BoundPartition:
         return [(MARK, orjson.dumps(self._mark()))]
 
     def _mark(self) -> dict[str, Any]:
-        beats = [clock.latest for clock in self._event_clocks if clock.clock.beats and clock.latest is not None]
         return {
             "format": FORMAT,
             "offset": self.next_offset,
@@ -387,7 +388,7 @@ class BoundPartition:
             "starts": self._starts,
             "accounts": {intake.metric.label: intake.accounts.sizes for intake in self._all_intakes},
             "watermarks": self._kept | {one.clock.label: one.latest for one in self._event_clocks},
-            **({"beat": max(beats)} if beats else {}),
+            **kept_of_beats(self._event_clocks),
             **({"reached": self._reached} if self._reached else {}),
             **({"retired": self._retired} if self._retired else {}),
         }

@@ -21,6 +21,7 @@ from shoal.models.events import Refused, read_time
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER
 from shoal.models.times import time_of_text, valid
 from shoal.stream.machine import Record
+from shoal.stream.state_mark import last_beat
 from shoal.stream.topic import BEATS, Clock
 
 TEXTS_KEPT = 100_000
@@ -144,6 +145,14 @@ class EventClock:
         self.latest = latest if self.latest is None else max(latest, self.latest)
 
 
+def kept_of_beats(clocks: Iterable[EventClock]) -> dict[str, int]:
+    """The latest beat and the epoch of a partition's clocks, as its mark keeps them for clocks to come."""
+    found = list(clocks)
+    beats = [one.latest for one in found if one.clock.beats and one.latest is not None]
+    epoch = max((one.clock.epoch for one in found), default=0)
+    return ({"beat": max(beats)} if beats else {}) | ({"epoch": epoch} if epoch else {})
+
+
 def restore_clocks(clocks: Iterable[EventClock], mark: Mapping[str, Any]) -> dict[str, int]:
     """Set clocks to where a mark says that they were; return the latest times of those that have no metric now.
 
@@ -153,7 +162,8 @@ def restore_clocks(clocks: Iterable[EventClock], mark: Mapping[str, Any]) -> dic
     watermarks: dict[str, int | None] = mark["watermarks"]
     known = {one.clock.label: one for one in clocks}
     for label, event_clock in known.items():
-        event_clock.latest = watermarks.get(label, mark.get("beat") if event_clock.clock.beats else None)
+        clock = event_clock.clock
+        event_clock.latest = watermarks.get(label, last_beat(mark, clock.epoch) if clock.beats else None)
     gone = (label for label in watermarks.keys() - known.keys() if not label.endswith(BEATS))
     return {label: latest for label in sorted(gone) if (latest := watermarks[label]) is not None}
 

@@ -34,7 +34,7 @@ LATER = (
     "groups", "start", "end", "selection", "clip",
 )  # fmt: skip
 # Parameters that are no keys of a configuration: they follow from its keys, or from the version of shoal.
-NO_KEYS = frozenset({"mechanism", "revision", "reading", "median"})
+NO_KEYS = frozenset({"mechanism", "revision", "reading", "median", "epoch"})
 INSIDE = {
     DecaySection: (
         "kind", "length", "half_life", "alpha", "exponent", "weights", "weight", "horizon", "error", "zeta", "updates",

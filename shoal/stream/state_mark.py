@@ -45,7 +45,13 @@ def check_mark(where: str, mark: dict[str, Any], log_id: str, newest: int = FORM
         )
 
 
-def start_of(where: str, label: str, start: int | None, mark: Mapping[str, Any]) -> int | None:
+def last_beat(mark: Mapping[str, Any], epoch: int) -> int | None:
+    """The latest beat that a partition took, in microseconds; None if there was none in this epoch of its clocks."""
+    found: int | None = mark.get("beat")
+    return found if mark.get("epoch", 0) == epoch else None
+
+
+def start_of(where: str, label: str, start: int | None, mark: Mapping[str, Any], epoch: int) -> int | None:
     """The offset at which a metric begins: a new one where the state ends, or (None) at a beat to come.
 
     At a beat if presence is protected, and only then it has a `start`, in microseconds: how far a partition was read by
@@ -57,7 +63,7 @@ def start_of(where: str, label: str, start: int | None, mark: Mapping[str, Any])
     if label in mark["starts"] or start is None:
         found: int | None = mark["starts"].get(label, mark["offset"])
         return found
-    if (beat := mark.get("beat")) is not None and beat >= start:
+    if (beat := last_beat(mark, epoch)) is not None and beat >= start:
         raise FailStop(begun(where, label, start, beat))
     return None
 

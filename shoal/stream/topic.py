@@ -2,6 +2,8 @@
 
 A `Metric` carries everything the hot path needs of one statistic; a `TopicPlan` the metrics and clocks of one topic.
 A clock is (time field, lateness, late, max_ahead): event time belongs to the metric, and metrics that agree share one.
+A clock never goes back. One that a wrong time took too far is restarted: later versions of its metrics have the clock's
+next epoch, which is a clock of its own and has heard nothing.
 The clocks of metrics that protect presence go by beats alone, for whoever is there may not move them.
 """
 
@@ -26,7 +28,7 @@ from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.state_mark import begun
 
 BEATS = "|beats"  # ends the labels of clocks that go by beats
-ClockIdentity = tuple[str | None, int, bool, int, int, bool]
+ClockIdentity = tuple[str | None, int, bool, int, int, bool, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,14 @@ class Clock:
     get: Callable[[dict[str, Any]], Any] | None
     reading: int = FIRST
     beats: bool = False  # whether it goes by beats, and by no record
+    epoch: int = 0  # the number of restarts before its metrics' versions were registered
 
     @property
     def label(self) -> str:
         """Names the clock in the state."""
         said = f"{self.path or ''}|{self.lateness}|{'drop' if self.drops_late else 'fold'}|{self.max_ahead}"
         said = said if self.reading == FIRST else f"{said}|{self.reading}"
+        said = f"{said}|epoch {self.epoch}" if self.epoch else said
         return said + BEATS if self.beats else said
 
 
@@ -194,8 +198,8 @@ def check_beginnings(where: str, metrics: Iterable[Metric], reached: Mapping[str
 
 
 def _clock_identity(section: MetricSection) -> ClockIdentity:
-    drops = section.late == "drop"
-    return section.time, section.lateness, drops, section.ahead_limit, section.reading, section.protects_presence
+    drops, beats = section.late == "drop", section.protects_presence
+    return section.time, section.lateness, drops, section.ahead_limit, section.reading, beats, section.epoch
 
 
 def _identities(sections: tuple[MetricSection, ...]) -> dict[ClockIdentity, set[int]]:
@@ -210,13 +214,13 @@ def _identities(sections: tuple[MetricSection, ...]) -> dict[ClockIdentity, set[
 
 def clocks_of(sections: tuple[MetricSection, ...]) -> tuple[Clock, ...]:
     """The clocks of metrics: those that agree share one."""
-    return tuple(
-        Clock(
-            index, path, lateness, drops, ahead, tuple(sorted(every)), None if path is None else getter(path), reading,
-            beats,
-        )
-        for index, ((path, lateness, drops, ahead, reading, beats), every) in enumerate(_identities(sections).items())
-    )  # fmt: skip
+    return tuple(_clock(index, *one) for index, one in enumerate(_identities(sections).items()))
+
+
+def _clock(index: int, identity: ClockIdentity, cadences: set[int]) -> Clock:
+    path, lateness, drops, ahead, reading, beats, epoch = identity
+    get = None if path is None else getter(path)
+    return Clock(index, path, lateness, drops, ahead, tuple(sorted(cadences)), get, reading, beats, epoch)
 
 
 def _metric(config: Config, section: MetricSection, index: int, clock: int, secret: bytes) -> Metric:

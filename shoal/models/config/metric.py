@@ -158,6 +158,10 @@ class MetricSection(MetricKeys):
         return self._terms.median
 
     @property
+    def epoch(self) -> int:
+        return self._terms.epoch
+
+    @property
     def decay_or_none(self) -> DecaySection:
         """The decay; of kind `none` where there is none."""
         return self.decay or DecaySection(kind="none")

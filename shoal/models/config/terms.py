@@ -4,6 +4,7 @@ A new version gets the newest of each. A registered one keeps what its parameter
 
     reading    how its events are read (reading.py)
     median     how the private medians of the algorithm full are made: 1, as many arrays as printed; 2, half of them
+    epoch      how often the clocks of its topic had been restarted (`shoal restart-clock`) when it was registered
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ class Terms(NamedTuple):
 
     reading: int = NEWEST
     median: int = NEWEST_MEDIAN
+    epoch: int = 0
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> "Terms":
@@ -28,7 +30,9 @@ class Terms(NamedTuple):
         """
         has_median = parameters.get("algorithm") == "full"
         terms = cls(
-            parameters.get("reading", FIRST), parameters.get("median", FIRST_MEDIAN if has_median else NEWEST_MEDIAN)
+            parameters.get("reading", FIRST),
+            parameters.get("median", FIRST_MEDIAN if has_median else NEWEST_MEDIAN),
+            parameters.get("epoch", 0),
         )
         if terms.reading not in range(FIRST, NEWEST + 1) or terms.median not in range(FIRST_MEDIAN, NEWEST_MEDIAN + 1):
             raise ValueError(f"{terms} are of a later version")
@@ -36,5 +40,7 @@ class Terms(NamedTuple):
 
     def said(self, algorithm: str) -> dict[str, int]:
         """What the parameters of a version with this algorithm say of them: nothing of the first ones."""
-        reading = {} if self.reading == FIRST else {"reading": self.reading}
-        return reading if algorithm != "full" or self.median == FIRST_MEDIAN else reading | {"median": self.median}
+        said = {} if self.reading == FIRST else {"reading": self.reading}
+        if algorithm == "full" and self.median != FIRST_MEDIAN:
+            said["median"] = self.median
+        return said | ({"epoch": self.epoch} if self.epoch else {})

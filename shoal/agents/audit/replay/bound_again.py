@@ -68,7 +68,7 @@ class BoundAgain:
         mark = {
             "log": self._log, "offset": start, "starts": {metric.label: start for metric in plan.metrics},
             "numbers": [0] * plan.contributions_partitions, "watermarks": reached,
-            "beat": _last_beat(reached),
+            "beat": _last_beat(reached), "epoch": max((clock.epoch for clock in plan.clocks), default=0),
         }  # fmt: skip
         bound.restore({MARK: orjson.dumps(mark)})
         bound.beats_ahead = self._beats_ahead  # it has a part of the topic's metrics, and all accept the same beats
