@@ -15,6 +15,7 @@ from shoal.models.exact import exact_text
 ACTIVE, RETIRED, ENDED = "active", "retired", "ended"
 FILE_RUN, WORKERS = "file-run", "workers"
 ALL_PARTITIONS = "all"
+CLOCK = "clock"
 
 NAMES = {
     "pk": "pk_%(table_name)s",
@@ -140,6 +141,25 @@ class PartitionCount(Table):
     app: Mapped[str] = mapped_column(primary_key=True)
     topic: Mapped[str] = mapped_column(primary_key=True)
     partitions: Mapped[int]
+
+
+class Turn(Table):
+    """What an operator decided about how a topic is read from then on, once and for good: a restart of its clocks.
+
+    A restart has neither partition nor place: it holds for metric versions that are registered after it.
+    """
+
+    __tablename__ = "turn"
+    __table_args__ = (sa.CheckConstraint("kind IN ('clock')", name="kind"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    app: Mapped[str]
+    kind: Mapped[str]
+    topic: Mapped[str]
+    partition: Mapped[int | None]
+    place: Mapped[str | None] = mapped_column(sa.Text)
+    who: Mapped[str] = mapped_column(Label)
+    at: Mapped[str]
 
 
 def _of_a_version() -> sa.ForeignKeyConstraint:

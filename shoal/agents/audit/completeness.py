@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, and_, exists, select
 
+from shoal.agents.audit.turns import lost_turns
 from shoal.models.errors import LedgerError
 from shoal.models.tables import WORKERS, Activation, Budget, BudgetChange, MetricVersion, Owner, PartitionCount, Release
 
@@ -46,6 +47,8 @@ def _losses(connection: Connection) -> Iterator[tuple[str, str]]:
     if budget and not versions:
         yield "metric_version", "there is a budget, and nothing was ever charged to it"
     yield from _missing_partners(connection)
+    if (lost := lost_turns(connection)) is not None:
+        yield "turn", lost
     for table, column in ((Release, Owner.releases), (Activation, Owner.activations)):
         if (row := connection.execute(_without_rows(table, column)).first()) is not None:
             yield (

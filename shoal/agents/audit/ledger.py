@@ -13,10 +13,10 @@ from typing import Self
 
 from sqlalchemy import Connection, select
 
-from shoal.agents.audit import budget, log, owners, registration
+from shoal.agents.audit import budget, log, owners, registration, turns
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.audit.completeness import check_whole, lost_rows
-from shoal.agents.audit.database import IN_MEMORY, Database, bring_to_head
+from shoal.agents.audit.database import IN_MEMORY, Database, bring_to_head, now
 from shoal.agents.audit.log import Appended, Group, Head, NotOwner
 from shoal.agents.audit.owners import Ownership, Version
 from shoal.agents.audit.registration import Agreement, Request, ended_when, version_name
@@ -147,6 +147,18 @@ class Ledger:
         """How many releases the log has of versions that the app's workers own."""
         with self.database.read() as connection:
             return sum(one.releases for one in owners.owners(connection, app).values() if one.by_workers)
+
+    def epochs(self, app: str) -> dict[str, int]:
+        """How often the clocks of each topic of an app were restarted."""
+        with self.database.read() as connection:
+            return turns.epochs(connection, app)
+
+    def restart_clock(self, app: str, topic: str, who: str) -> int:
+        """Give versions to come of a topic's metrics the next epoch of its clocks; the epoch."""
+        with self.database.write() as connection:
+            registration.lock(connection)
+            check_whole(connection)
+            return turns.restart_clock(connection, app, topic, who, now())
 
     def partitions(self, app: str) -> dict[str, int]:
         """Partitions of the topics that an app's workers have read; empty after file runs alone."""

@@ -12,6 +12,7 @@ from shoal.agents.audit.budget import check_budget, write_budget
 from shoal.agents.audit.completeness import check_whole
 from shoal.agents.audit.database import now
 from shoal.agents.audit.owners import take_over
+from shoal.agents.audit.turns import check_epochs, epoch_of
 from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.config.unit import parse_unit
 from shoal.models.digests import parameters_digest
@@ -104,6 +105,8 @@ def examine(connection: Connection, request: Request) -> Agreement:
     check_budget(connection, *limits, charges)
     _check_relations(request, known.values())
     _check_partitions(connection, request)
+    check_epochs(connection, request.app, [(each.name, each.parameters) for each in charged])
+    _check_one_epoch(request)
     asked = {(registration.metric, registration.version) for registration in request.registrations} | set(retired)
     active = [(row.metric, row.version) for row in known.values() if row.app == request.app and row.state == ACTIVE]
     absent = tuple(sorted(version for version in active if version not in asked))
@@ -256,6 +259,20 @@ def _check_relations(request: Request, rows: Iterable[MetricVersion]) -> None:
             f"topic {topic!r}: {hidden[topic]} hides who contributes, and {shown[topic]}, of relation {VALUES}, "
             "publishes it; choose one relation for all that is read of a topic"
         )
+
+
+def _check_one_epoch(request: Request) -> None:
+    """Refuse metrics of a topic on both sides of a restart where presence is protected: their ticks have one order."""
+    found: dict[str, tuple[int, str]] = {}
+    for each in request.registrations:
+        topic, epoch = epoch_of(each.parameters)
+        other = found.setdefault(topic, (epoch, each.name))
+        if each.relation == ADD_REMOVE and other[0] != epoch:
+            older = min(other, (epoch, each.name))
+            raise LedgerError(
+                f"topic {topic}: {older[1]} has the clock from before its restart, and others the one after it; with "
+                "relation add-remove all metrics of a topic have one: raise its version, too"
+            )
 
 
 def _check_fields(registrations: Sequence[Registration], rows: Iterable[MetricVersion]) -> None:

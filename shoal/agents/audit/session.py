@@ -138,17 +138,18 @@ def open_session(path: Path, config: Config | None = None) -> Iterator[Session]:
         config = load_config(path)
     key = read_key(config)
     with Ledger.open(config.audit.url) as ledger:
-        yield Session(path, config.under(terms_of(ledger, config.kafka.app)), key, ledger)
+        yield Session(path, config.under(terms_of(ledger, config)), key, ledger)
 
 
-def terms_of(ledger: Ledger, app: str) -> dict[tuple[str, int], Terms]:
-    """The terms that registered metric versions keep.
+def terms_of(ledger: Ledger, config: Config) -> dict[tuple[str, int], Terms]:
+    """The terms that registered metric versions keep, and those that new ones of a configuration get.
 
     Raises:
         LedgerError: a later version of shoal registered one.
     """
-    terms = {}
-    for row in ledger.versions(app):
+    epochs = ledger.epochs(config.kafka.app)
+    terms = {(one.name, one.version): Terms(epoch=epochs.get(one.topic, 0)) for one in config.metric}
+    for row in ledger.versions(config.kafka.app):
         parameters = orjson.loads(row.parameters)
         try:
             terms[row.metric, row.version] = Terms.of(parameters)
@@ -170,7 +171,7 @@ def registered_terms(config: Config) -> dict[tuple[str, int], Terms]:
         return {}
     try:
         with Ledger.open(url, migrate=False) as ledger:
-            return terms_of(ledger, config.kafka.app)
+            return terms_of(ledger, config)
     except NotMigrated:
         raise
     except LedgerError:

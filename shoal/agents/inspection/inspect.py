@@ -15,7 +15,7 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Agreement, ended_when, version_name
 from shoal.agents.audit.session import Session, load_config, read_key, refuse_absent, terms_of
 from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
-from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, Asked, Findings
+from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, TOPICS, Asked, Findings
 from shoal.agents.inspection.promises import in_words, promises
 from shoal.agents.kafka.settings import KafkaSettings, settings_of
 from shoal.agents.lane import lane_of_environment, unknown_of_config, words_of
@@ -62,10 +62,11 @@ class Inspection:
         key, ledger = self._key(config), self._ledger(config, closing)
         if ledger is not None:
             with self.findings.looking_at("ledger"):
-                config = config.under(terms_of(ledger, config.kafka.app))
+                config = config.under(terms_of(ledger, config))
         asked = self._kafka(config)
         self._fields |= asked.fields()
         self._warn(config, asked)
+        self._clocks(config, asked)
         self._kernel(config)
         agreement = book = None
         if key is not None and ledger is not None:
@@ -81,6 +82,17 @@ class Inspection:
         from shoal.agents.inspection.brokers import ask_kafka  # a file run's check need not wait for a client of Kafka
 
         return ask_kafka(self.findings, config)
+
+    def _clocks(self, config: Config, asked: Asked) -> None:
+        """Clocks that are ahead of today, by the states of workers; whoever cannot read them knows of none."""
+        if not asked.partitions:
+            return
+        from shoal.agents.inspection.clocks import positions, warnings
+
+        with self.findings.looking_at(TOPICS) as found:
+            for text in warnings(self._path, positions(settings_of(config), config, asked.partitions)):
+                found.warn(text)
+                self.warnings.append(text)
 
     def _warn(self, config: Config, asked: Asked) -> None:
         said = caveats(config.metric)

@@ -138,7 +138,7 @@ def read_facts(config: Config) -> Facts:
     if not may_have_log(url):
         return facts_of(config, None)
     with Ledger.open(url, migrate=False) as ledger:
-        return facts_of(config.under(terms_of(ledger, config.kafka.app)), ledger)
+        return facts_of(config.under(terms_of(ledger, config)), ledger)
 
 
 def facts_of(config: Config, ledger: Ledger | None) -> Facts:

@@ -1,0 +1,59 @@
+"""Turns: decisions of an operator about how a topic is read from then on.
+
+A clock never goes back. If a wrong time took it too far, the operator restarts the clocks of the topic: versions that
+are registered afterwards have clocks of the next epoch, which have heard nothing. Older versions keep theirs. So
+nothing that was closed is closed again, and a version never changes its clock.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import orjson
+from sqlalchemy import Connection, insert, select
+
+from shoal.models.errors import LedgerError
+from shoal.models.tables import CLOCK, MetricVersion, Turn
+
+
+def epochs(connection: Connection, app: str) -> Counter[str]:
+    """How often the clocks of each topic of an app were restarted."""
+    rows = connection.execute(select(Turn.topic).where(Turn.app == app, Turn.kind == CLOCK))
+    return Counter(row.topic for row in rows)
+
+
+def restart_clock(connection: Connection, app: str, topic: str, who: str, at: str) -> int:
+    """Restart the clocks of a topic for versions to come; the number of restarts."""
+    row = {"app": app, "kind": CLOCK, "topic": topic, "who": who, "at": at}
+    connection.execute(insert(Turn).values(row))
+    return epochs(connection, app)[topic]
+
+
+def epoch_of(parameters: str) -> tuple[str, int]:
+    """The topic of a registered version, and the epoch of its clock."""
+    said = orjson.loads(parameters)
+    return said.get("topic", ""), said.get("epoch", 0)
+
+
+def check_epochs(connection: Connection, app: str, charged: Iterable[tuple[str, str]]) -> None:
+    """Refuse a new version whose clock is not that of its topic's last restart; `charged` are names and parameters.
+
+    Raises:
+        LedgerError: somebody restarted the clock since the configuration was read.
+    """
+    found = epochs(connection, app)
+    for name, parameters in charged:
+        topic, epoch = epoch_of(parameters)
+        if epoch != found[topic]:
+            raise LedgerError(f"{name}: the clocks of topic {topic} were restarted just now; start again")
+
+
+def lost_turns(connection: Connection) -> str | None:
+    """What shows that restarts are missing from the log: a version of a later epoch than there were restarts."""
+    counts: dict[str, Counter[str]] = {}
+    for row in connection.execute(select(MetricVersion.app, MetricVersion.metric, MetricVersion.parameters)):
+        topic, epoch = epoch_of(row.parameters)
+        if row.app not in counts:
+            counts[row.app] = epochs(connection, row.app)
+        if epoch > counts[row.app][topic]:
+            return f'metric "{row.metric}" began after restart {epoch} of the clocks of topic {topic}'
+    return None
