@@ -124,8 +124,8 @@ def remarks(survey: Survey, file: EventFile) -> Iterator[str]:
         yield f"{file.path}: {_gap(gap, file)}; is that so? A sum is released at each of its steps in between"
     if survey.latest is not None and survey.latest > time.time() * 10**6:
         yield (
-            f"{file.path}: it has times after today; a file run counts them, and a worker refuses those that are ahead of "
-            "their record by more than `max_ahead` (`too-far-ahead`)"
+            f"{file.path}: it has times after today; a file run counts them, and a worker refuses those that are ahead "
+            "of their record by more than `max_ahead` (`too-far-ahead`)"
         )
     if survey.late:
         yield f"{file.path}: {_late(survey)}; --sort counts each in its own"

@@ -91,8 +91,8 @@ def produce(
         sent = asyncio.run(produce_file(settings, loaded, name, file.lines(advance), end=end))
     for tick in sent.open:
         say(
-            f'shoal: note: metric "{tick.metric}": the tick that ends at {iso(tick.end)} stays open, since no clock may '
-            f"be that far ahead before {iso(tick.closes_from)}; the first event after its end closes it"
+            f'shoal: note: metric "{tick.metric}": the tick that ends at {iso(tick.end)} stays open, since no clock '
+            f"may be that far ahead before {iso(tick.closes_from)}; the first event after its end closes it"
         )
     still_open = [
         {"metric": tick.metric, "end": iso(tick.end), "closes_from": iso(tick.closes_from)} for tick in sent.open

@@ -16,8 +16,9 @@ from shoal.agents.audit.database import Unavailable
 from shoal.agents.audit.session import Session, open_session
 from shoal.agents.cli.output import ConfigPath, say
 from shoal.agents.cli.stopping import leave
+from shoal.agents.inspection.clocks import positions, warnings
 from shoal.agents.kafka.fail_stop import be_discreet
-from shoal.agents.kafka.settings import needed_settings
+from shoal.agents.kafka.settings import KafkaSettings, needed_settings
 from shoal.agents.kafka.topics import Verified
 from shoal.agents.lane import words_of
 from shoal.agents.worker.app import ShoalApp
@@ -57,6 +58,7 @@ def worker(
         def agree(verified: Verified) -> None:
             for warning in verified.warnings:
                 structlog.get_logger("shoal.worker").warning("retention", warning=warning)
+            _warn_before_charge(session, settings, verified)
             domain.agree(verified)
             _say_lane(domain)
             health.running = True
@@ -95,6 +97,18 @@ def _patient_session(path: Path) -> Iterator[Session]:
                 delay = min(2 * delay, LAST_DELAY)
         signal.signal(signal.SIGTERM, before)
         yield session
+
+
+def _warn_before_charge(session: Session, settings: KafkaSettings, verified: Verified) -> None:
+    """Log which new versions would go on with a clock that is ahead of today."""
+    counts = {topic: verified.partitions[topic] for topic in (*session.config.topics, settings.contributions)}
+    new = {charge.metric for charge in session.check(partitions=counts).charged}
+    if not new:
+        return
+    for one in positions(settings, session.config, counts):
+        if new & set(one.metrics):
+            for warning in warnings(session.path, [one]):
+                structlog.get_logger("shoal.worker").warning("clock_ahead", warning=warning)
 
 
 def _say_lane(domain: Stages) -> None:
