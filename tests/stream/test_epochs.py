@@ -1,5 +1,7 @@
 """A restarted clock: later versions begin with one that has heard nothing, and no earlier tick is closed again."""
 
+from typing import Any
+
 import orjson
 import pytest
 from hypothesis import given
@@ -18,9 +20,9 @@ from tests.support.effort import examples
 USERS = [f"user{number}" for number in range(6)]
 SOURCES = HOMES = 2
 FAR = 10**8  # seconds; a wrong time whose record has a wrong timestamp, too
-SUM = {"statistic": "sum", "algorithm": "sharp", "step": "10s", "max_gap": 3}
-VALUES = [SUM, {"algorithm": "naive", "lateness": "3s"}]
-PRESENT = [{"statistic": "sum"}, {"statistic": "sum", "lateness": "3s"}]
+SUM: dict[str, Any] = {"statistic": "sum", "algorithm": "sharp", "step": "10s", "max_gap": 3}
+VALUES: list[dict[str, Any]] = [SUM, {"algorithm": "naive", "lateness": "3s"}]
+PRESENT: list[dict[str, Any]] = [{"statistic": "sum"}, {"statistic": "sum", "lateness": "3s"}]
 
 actions = st.lists(
     st.tuples(
