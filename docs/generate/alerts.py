@@ -81,6 +81,11 @@ ALERTS = (
         "15m", "warning", "{{ $value | humanizePercentage }} of the events are refused.",
     ),
     Alert(
+        "ShoalMisplaced", "max by (topic, partition) (shoal_misplaced_ratio)", "> 0", "0m", "critical",
+        "{{ $value | humanizePercentage }} of {{ $labels.topic }}[{{ $labels.partition }}] is keyed by something else "
+        "than the user, and in no release.",
+    ),
+    Alert(
         "ShoalAuditLogBehind", "max(shoal_audit_lag_seconds)", "> 900", "5m", "warning",
         "Releases wait for the audit log for {{ $value | humanizeDuration }}.",
     ),

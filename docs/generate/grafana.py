@@ -60,6 +60,8 @@ PANELS = (
           ((f"sum(rate(shoal_over_cap_total{OF}[$__rate_interval]))", "over the cap"),
            (f"sum(rate(shoal_groups_left_out_total{OF}[$__rate_interval]))", "in further groups"),
            (f"sum(rate(shoal_woke_late_total{OF}[$__rate_interval]))", "after their tick"))),
+    Panel(EVENTS, "Misplaced", "Share of a partition that is keyed by something else than the user.", "percentunit",
+          ((f"max by (topic, partition) (shoal_misplaced_ratio{OF})", "{{topic}} {{partition}}"),)),
     Panel(PRIVACY, "Epsilon charged", "Of the ledger's budget, once for each metric version.", "percentunit",
           ((f"max(shoal_budget_epsilon_charged{OF}) / max(shoal_budget_epsilon{OF})", "charged"),), "stat", 6),
     Panel(PRIVACY, "Epsilon left", "What new metrics and versions may still be charged.", "none",

@@ -5,8 +5,11 @@ state, brokers and audit log answer, and its metric versions are its own to publ
 else, or that a person has to look at an alarm, stands beside them and makes nobody unready: a roll-out must not stop
 for it.
 
-All of it is a function of clocks, of who owns what and of who answers. How far a partition is behind tells how many
-events there are; where presence is protected it is not said.
+One condition is about what comes in, and a roll-out stops for it: where a large part of a source partition is
+misplaced, releases are of the other part alone, and look as they always do.
+
+All of it is a function of clocks, of who owns what, of who answers, and of numbers of records. How far a partition is
+behind and how many records are misplaced tells how many events there are; where presence is protected it is not said.
 """
 
 from collections.abc import Iterator
@@ -51,6 +54,15 @@ def _conditions(readiness: Readiness) -> Iterator[Condition]:
     names = ", ".join(sorted(domain.withheld))
     why = f"new releases of {names} wait until all that file runs have published is made again from the topic"
     yield Condition("versions", not names, why if names else "its metric versions are the workers' to publish")
+    if not domain.discreet:
+        yield from _of_input(readiness)
+
+
+def _of_input(readiness: Readiness) -> Iterator[Condition]:
+    """Conditions of what is in the source partitions, which a discreet worker does not have."""
+    wrong = [*readiness.misplaced().values()]
+    more = f" (and {len(wrong) - 1} more partitions)" if wrong[1:] else ""
+    yield Condition("keys", not wrong, f"{wrong[0]}{more}" if wrong else "records are keyed by their users")
 
 
 def report(readiness: Readiness) -> dict[str, Any]:

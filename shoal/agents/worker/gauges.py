@@ -105,6 +105,12 @@ def _behind(readiness: Readiness) -> Iterator[Metric]:
     for (topic, number), count in sorted(readiness.audit_lags().items()):
         lag.add_metric([AUDIT, topic, str(number)], count)
     yield lag
+    labels, text = ["topic", "partition"], "share of misplaced records among the last ones, where it is large; else 0"
+    misplaced = GaugeMetricFamily("shoal_misplaced_ratio", text, labels=labels)
+    for (topic, number), machine in readiness.sources().items():
+        share = machine.placement.found
+        misplaced.add_metric([topic, str(number)], share.ratio if share else 0.0)
+    yield misplaced
     uncommitted = sum(part.machine.backlog for part in readiness.host.partitions.values())
     yield _one("uncommitted_records", "records and releases that are processed and not committed yet", uncommitted)
     yield _one("audit_lag_records", "records that the audit log has not taken yet", readiness.audit_behind())

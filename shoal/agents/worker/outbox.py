@@ -5,12 +5,13 @@ release  of a contributions partition:  releases, activations, changelog
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.misplaced import Placement
 from shoal.stream.bound import Bound, BoundPartition
-from shoal.stream.machine import LastValues, LogSpan, Outbox
+from shoal.stream.machine import LastValues, LogSpan, Outbox, Record
 from shoal.stream.release import ReleasePartition
 from shoal.stream.topic import TopicPlan
 
@@ -32,10 +33,17 @@ class BoundMachine(BoundPartition):
     ) -> None:
         super().__init__(plan, partition, log_id=log_id, kernel=kernel)
         self.idle_said: IdleSaid | None = None
+        self.placement = Placement()
         self.clock_wall: int | None = None  # when a clock of this partition last entered a new step
         self._steps: list[list[int] | None] = []
         self._settings = settings
         self._source = f"{plan.topic}|{partition}".encode()
+
+    def process(self, records: Iterable[Record], end: int) -> None:
+        """Process records in offset order, and count those that are misplaced."""
+        before = self.backlog
+        super().process(records, end)
+        self.placement.take_in(self.backlog - before, self.counters)
 
     @property
     def cadence(self) -> int | None:

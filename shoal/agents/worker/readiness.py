@@ -11,10 +11,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from shoal.agents import misplaced
 from shoal.agents.kafka.settings import RELEASE
 from shoal.agents.worker.health import REPEATED_MESSAGES, STRAY_RECORDS
 from shoal.agents.worker.host import Host
-from shoal.agents.worker.outbox import ReleaseMachine
+from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.stages import Stages
 from shoal.stream.machine import StagePartition
 from shoal.stream.open_ticks import OpenTick, open_ticks
@@ -124,6 +125,24 @@ class Readiness:
                 names = ", ".join(f"{topic}[{number}]" for topic, number in tick.places)
                 texts[f"metric {tick.metric}: its open tick has waited for {names} for more than {limit:.0f} s"] = None
         return list(texts)
+
+    # -- what comes in
+
+    def sources(self) -> dict[misplaced.Place, BoundMachine]:
+        """The source partitions here; none of a discreet worker, which shows nothing of what is in them."""
+        hosted = [] if self.domain.discreet else sorted(self.host.partitions.items())
+        machines = ((partition, part.machine) for partition, part in hosted)
+        return {(one.topic, one.number): machine for one, machine in machines if isinstance(machine, BoundMachine)}
+
+    def misplaced(self) -> dict[misplaced.Place, str]:
+        """What to say about source partitions of which a large part is keyed by something else than the user."""
+        texts = {}
+        for place, machine in self.sources().items():
+            if (share := machine.placement.found) is not None:
+                user = machine.plan.metrics[0].section.user  # of all metrics of a topic
+                what_to_do = misplaced.remedy(user, machine.plan.partitioner)
+                texts[place] = f"{misplaced.said({place: share}, user)}; {what_to_do}"
+        return texts
 
     # -- looking
 

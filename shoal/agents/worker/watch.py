@@ -13,6 +13,7 @@ from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead
 from shoal.agents.kafka.fail_stop import describe
 from shoal.agents.kafka.topic_policies import Configs, losses, wrong_policies
 from shoal.agents.kafka.topics import admin, read_configs, wanted_topics
+from shoal.agents.misplaced import Place
 from shoal.agents.worker.health import POLICY
 from shoal.agents.worker.readiness import Readiness
 from shoal.models.errors import KafkaError
@@ -32,6 +33,7 @@ class Watching:
         self._host, self._domain, self._readiness = readiness.host, readiness.domain, readiness
         self._nothing_since: float | None = None
         self._reported: set[str] = set()
+        self._misplaced: set[Place] = set()
         self._asked = time.monotonic()
         self._lost: dict[str, str] | None = None
         self._wrong_clock = False
@@ -57,6 +59,10 @@ class Watching:
         for text in sorted(stuck - self._reported):
             log.warning("tick_waits", reason=text)
         self._reported = stuck
+        wrong = self._readiness.misplaced()
+        for place in sorted(wrong.keys() - self._misplaced):
+            log.warning("misplaced", reason=wrong[place])
+        self._misplaced = {*wrong}
         why = self._readiness.why_nothing
         if why is None or self._host.stopping:
             self._nothing_since = None
