@@ -86,6 +86,11 @@ ALERTS = (
         "than the user, and in no release.",
     ),
     Alert(
+        "ShoalOpenTransaction", "max by (topic, partition) (shoal_open_transaction_seconds)", "> 59", "0m", "warning",
+        "A producer's open transaction has held {{ $labels.topic }}[{{ $labels.partition }}] back for "
+        "{{ $value | humanizeDuration }}.",
+    ),
+    Alert(
         "ShoalAuditLogBehind", "max(shoal_audit_lag_seconds)", "> 900", "5m", "warning",
         "Releases wait for the audit log for {{ $value | humanizeDuration }}.",
     ),

@@ -51,6 +51,8 @@ PANELS = (
           ((f"sum by (stage, topic) (shoal_consumer_lag_records{OF})", "{{stage}} {{topic}}"),)),
     Panel(HELD, "Silent for", "Since a stage last wrote contributions, releases, rows of the audit log.", "s",
           ((f"time() - max by (stage) (shoal_last_output_timestamp_seconds{OF})", "{{stage}}"),)),
+    Panel(HELD, "Open transactions", "Of producers: nothing behind them in a source partition can be read.", "s",
+          ((f"max by (topic, partition) (shoal_open_transaction_seconds{OF})", "{{topic}} {{partition}}"),)),
     Panel(EVENTS, "Events", "Per second.", "ops",
           ((f"sum(rate(shoal_events_total{OF}[$__rate_interval]))", "events"),)),
     Panel(EVENTS, "Refused", "Dead letters per second, by metric and reason.", "ops",

@@ -123,8 +123,8 @@ def test_a_worker_is_not_ready_while_a_large_part_is_misplaced_and_says_what_to_
     assert not held["keys"].ok
     assert held["keys"].text == (
         "80 % of events[0] is keyed by something else than u: 800 of 1,000 records belong to users of other "
-        "partitions, so they are dead letters and in no release; have producers key records by u with partitioner murmur2, as "
-        "`shoal produce` does, or set [kafka] partitioner to theirs"
+        "partitions, so they are dead letters and in no release; have producers key records by u with partitioner "
+        "murmur2, as `shoal produce` does, or set [kafka] partitioner to theirs"
     )
     assert ratios(stage) == {"0": 0.8}
 

@@ -5,8 +5,8 @@ state, brokers and audit log answer, and its metric versions are its own to publ
 else, or that a person has to look at an alarm, stands beside them and makes nobody unready: a roll-out must not stop
 for it.
 
-One condition is about what comes in, and a roll-out stops for it: where a large part of a source partition is
-misplaced, releases are of the other part alone, and look as they always do.
+Two conditions are about what comes in, and a roll-out stops for them: where a large part of a source partition is
+misplaced, or an open transaction hides what is behind it, nothing else shows that releases lack it.
 
 All of it is a function of clocks, of who owns what, of who answers, and of numbers of records. How far a partition is
 behind and how many records are misplaced tells how many events there are; where presence is protected it is not said.
@@ -63,6 +63,10 @@ def _of_input(readiness: Readiness) -> Iterator[Condition]:
     wrong = [*readiness.misplaced().values()]
     more = f" (and {len(wrong) - 1} more partitions)" if wrong[1:] else ""
     yield Condition("keys", not wrong, f"{wrong[0]}{more}" if wrong else "records are keyed by their users")
+    held = [*readiness.held_back().values()]
+    more = f" (and {len(held) - 1} more partitions)" if held[1:] else ""
+    none = "no open transaction holds a source partition back"
+    yield Condition("transactions", not held, f"{held[0]}{more}" if held else none)
 
 
 def report(readiness: Readiness) -> dict[str, Any]:

@@ -40,6 +40,7 @@ def gauges(readiness: Readiness) -> Iterator[Metric]:
     if not readiness.domain.discreet:
         yield from _behind(readiness)
         yield from _timings(readiness.host.timings)
+        yield from _of_input(readiness)
 
 
 def _present(readiness: Readiness) -> Iterator[Metric]:
@@ -105,12 +106,6 @@ def _behind(readiness: Readiness) -> Iterator[Metric]:
     for (topic, number), count in sorted(readiness.audit_lags().items()):
         lag.add_metric([AUDIT, topic, str(number)], count)
     yield lag
-    labels, text = ["topic", "partition"], "share of misplaced records among the last ones, where it is large; else 0"
-    misplaced = GaugeMetricFamily("shoal_misplaced_ratio", text, labels=labels)
-    for (topic, number), machine in readiness.sources().items():
-        share = machine.placement.found
-        misplaced.add_metric([topic, str(number)], share.ratio if share else 0.0)
-    yield misplaced
     uncommitted = sum(part.machine.backlog for part in readiness.host.partitions.values())
     yield _one("uncommitted_records", "records and releases that are processed and not committed yet", uncommitted)
     yield _one("audit_lag_records", "records that the audit log has not taken yet", readiness.audit_behind())
@@ -121,6 +116,21 @@ def _behind(readiness: Readiness) -> Iterator[Metric]:
     yield _one("lag_events", "now shoal_consumer_lag_records of stage bound", readiness.lag(BOUND))
     yield _one("lag_messages", "now shoal_consumer_lag_records of stage release", readiness.lag(RELEASE))
     yield _one("audit_log_behind", "now shoal_audit_lag_records", readiness.audit_behind())
+
+
+def _of_input(readiness: Readiness) -> Iterator[Metric]:
+    labels, text = ["topic", "partition"], "share of misplaced records among the last ones, where it is large; else 0"
+    misplaced = GaugeMetricFamily("shoal_misplaced_ratio", text, labels=labels)
+    for (topic, number), machine in readiness.sources().items():
+        share = machine.placement.found
+        misplaced.add_metric([topic, str(number)], share.ratio if share else 0.0)
+    yield misplaced
+    text = "for how long a producer's open transaction has been seen to hold a source partition back; else 0"
+    opened = GaugeMetricFamily("shoal_open_transaction_seconds", text, labels=labels)
+    seconds = readiness.standing.seconds()
+    for topic, number in readiness.sources():
+        opened.add_metric([topic, str(number)], seconds.get((topic, number), 0.0))
+    yield opened
 
 
 def _timings(timings: Timings) -> Iterator[Metric]:

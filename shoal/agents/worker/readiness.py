@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from shoal.agents import misplaced
+from shoal.agents import misplaced, open_transactions
 from shoal.agents.kafka.settings import RELEASE
+from shoal.agents.misplaced import Place
 from shoal.agents.worker.health import REPEATED_MESSAGES, STRAY_RECORDS
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
@@ -45,6 +46,7 @@ class Readiness:
     ) -> None:
         self.host, self.domain, self._now, self.wall = host, domain, now, wall
         self.settings = host.settings
+        self.standing = open_transactions.Standing()
         self._ticks: list[tuple[StagePartition, OpenTick]] = []
         # Of a contributions partition's open tick and a source partition that it waits for: its step, and since when.
         self._waits: dict[tuple[StagePartition, Waited], tuple[int | None, float]] = {}
@@ -128,13 +130,13 @@ class Readiness:
 
     # -- what comes in
 
-    def sources(self) -> dict[misplaced.Place, BoundMachine]:
+    def sources(self) -> dict[Place, BoundMachine]:
         """The source partitions here; none of a discreet worker, which shows nothing of what is in them."""
         hosted = [] if self.domain.discreet else sorted(self.host.partitions.items())
         machines = ((partition, part.machine) for partition, part in hosted)
         return {(one.topic, one.number): machine for one, machine in machines if isinstance(machine, BoundMachine)}
 
-    def misplaced(self) -> dict[misplaced.Place, str]:
+    def misplaced(self) -> dict[Place, str]:
         """What to say about source partitions of which a large part is keyed by something else than the user."""
         texts = {}
         for place, machine in self.sources().items():
@@ -143,6 +145,14 @@ class Readiness:
                 what_to_do = misplaced.remedy(user, machine.plan.partitioner)
                 texts[place] = f"{misplaced.said({place: share}, user)}; {what_to_do}"
         return texts
+
+    def held_back(self) -> dict[Place, str]:
+        """What to say about source partitions that a producer's open transaction has held back for a minute."""
+        here, brokers = self.sources(), self.settings.brokers
+        lasting = [one for one in self.standing.lasting() if one.place in here]
+        return {
+            one.place: f"{open_transactions.said(one)}; {open_transactions.remedy(one, brokers)}" for one in lasting
+        }
 
     # -- looking
 

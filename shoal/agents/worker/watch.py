@@ -6,6 +6,7 @@ worker.
 
 import asyncio
 import time
+from collections.abc import Mapping
 
 import structlog
 
@@ -14,6 +15,7 @@ from shoal.agents.kafka.fail_stop import describe
 from shoal.agents.kafka.topic_policies import Configs, losses, wrong_policies
 from shoal.agents.kafka.topics import admin, read_configs, wanted_topics
 from shoal.agents.misplaced import Place
+from shoal.agents.open_transactions import open_transactions
 from shoal.agents.worker.health import POLICY
 from shoal.agents.worker.readiness import Readiness
 from shoal.models.errors import KafkaError
@@ -33,7 +35,7 @@ class Watching:
         self._host, self._domain, self._readiness = readiness.host, readiness.domain, readiness
         self._nothing_since: float | None = None
         self._reported: set[str] = set()
-        self._misplaced: set[Place] = set()
+        self._said: dict[str, set[Place]] = {}  # event -> source partitions
         self._asked = time.monotonic()
         self._lost: dict[str, str] | None = None
         self._wrong_clock = False
@@ -47,6 +49,7 @@ class Watching:
                 if time.monotonic() - self._asked >= POLICIES_EVERY:
                     self._asked = time.monotonic()
                     await self._ask_policies()
+                    await self.ask_transactions()
                     await self.compare_clocks()
                     await self._domain.ask_budget()
             except Exception as error:  # a failed look must neither end the worker nor the watching
@@ -59,10 +62,8 @@ class Watching:
         for text in sorted(stuck - self._reported):
             log.warning("tick_waits", reason=text)
         self._reported = stuck
-        wrong = self._readiness.misplaced()
-        for place in sorted(wrong.keys() - self._misplaced):
-            log.warning("misplaced", reason=wrong[place])
-        self._misplaced = {*wrong}
+        self._say("misplaced", self._readiness.misplaced())
+        self._say("open_transaction", self._readiness.held_back())
         why = self._readiness.why_nothing
         if why is None or self._host.stopping:
             self._nothing_since = None
@@ -71,6 +72,24 @@ class Watching:
         elif now - self._nothing_since >= NOTHING_LIMIT:
             log.warning("owns_nothing", reason=why, seconds=round(now - self._nothing_since))
             self._nothing_since = float("inf")  # said; until it owns something
+
+    def _say(self, event: str, texts: Mapping[Place, str]) -> None:
+        """Log what is wrong with source partitions; each once, until it is over."""
+        for place in sorted(texts.keys() - self._said.get(event, set())):
+            log.warning(event, reason=texts[place])
+        self._said[event] = {*texts}
+
+    async def ask_transactions(self) -> None:
+        """Note the open transactions of the source partitions here."""
+        places = self._readiness.sources()
+        if not places:
+            return
+        try:
+            async with admin(self._host.settings) as client:
+                found = await open_transactions(client, places)
+        except KafkaError:
+            return  # asked again later
+        self._readiness.standing.note(found, time.monotonic())
 
     async def _ask_policies(self) -> None:
         try:

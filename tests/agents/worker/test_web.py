@@ -101,7 +101,7 @@ def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: P
         report = json.loads(text)
         assert (status, report["ready"], report["alarms"], report["waiting_for"]) == (200, True, {}, [])
         assert [one["name"] for one in report["conditions"] if one["ok"]] == [
-            "started", "assigned", "restored", "brokers", "audit", "versions", "keys"
+            "started", "assigned", "restored", "brokers", "audit", "versions", "keys", "transactions"
         ]  # fmt: skip
         assert {(one["stage"], one["partition"]) for one in report["partitions"]} == {
             ("bound", 0), ("bound", 1), ("release", 0), ("release", 1)
@@ -168,7 +168,7 @@ def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: P
             "stage": set(STAGES),
             "result": {"committed", "given_up"},
             "kind": set(KINDS),
-            "condition": {"started", "assigned", "restored", "brokers", "audit", "versions", "keys"},
+            "condition": {"started", "assigned", "restored", "brokers", "audit", "versions", "keys", "transactions"},
         }
         # and who asks from outside is told that nothing holds it up
         asked = shoal("check", shoals.config, "--workers", f"127.0.0.1:{shoals.port}")
