@@ -1,9 +1,10 @@
-"""What Kafka says: brokers, rights, topics and their policies, each in a section of its own."""
+"""What Kafka says: brokers, rights, topics, their policies and records, each in a section of its own."""
 
 import asyncio
 
-from shoal.agents.inspection.findings import BROKERS, POLICIES, RIGHTS, TOPICS, Asked, Findings
+from shoal.agents.inspection.findings import BROKERS, POLICIES, RECORDS, RIGHTS, TOPICS, Asked, Findings
 from shoal.agents.inspection.passed import passed_releases
+from shoal.agents.inspection.records import look_at_records
 from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead
 from shoal.agents.kafka.rights import verify_rights, wanted_rights
 from shoal.agents.kafka.settings import KafkaSettings, settings_of
@@ -43,7 +44,18 @@ def _answering(findings: Findings, settings: KafkaSettings, config: Config) -> A
     asked = Asked(counts, [*verified.warnings, *verified.durability, *unknown, *clock])
     with findings.looking_at(TOPICS):
         asked.passed = asyncio.run(passed_releases(settings, verified.partitions[settings.releases]))
+    asked.warnings += _records(findings, settings, config, counts)
     return asked
+
+
+def _records(findings: Findings, settings: KafkaSettings, config: Config, counts: dict[str, int]) -> list[str]:
+    """Warnings about records of the source topics; a topic that cannot be read now is not looked at."""
+    found = findings.sections[RECORDS]
+    try:
+        asyncio.run(look_at_records(settings, config, counts, found))
+    except KafkaError as error:
+        found.leave(str(error))
+    return found.warnings
 
 
 async def _reach(settings: KafkaSettings) -> None:

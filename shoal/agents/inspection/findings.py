@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from shoal.models.errors import MissingExtra, ShoalError
 
 OK, WARNING, FAILED, UNCHECKED = "ok", "warning", "failed", "not checked"
-BROKERS, RIGHTS, TOPICS, POLICIES = OF_KAFKA = ("brokers", "rights", "topics", "policies")  # sections
+# Sections.
+BROKERS, RIGHTS, TOPICS, POLICIES, RECORDS = OF_KAFKA = ("brokers", "rights", "topics", "policies", "records")
 _WIDEST = len(UNCHECKED)
 
 
@@ -52,6 +53,12 @@ class Section:
     def leave(self, why: str) -> None:
         """Say why this was not looked at."""
         self.lines.append(Line(UNCHECKED, why))
+
+    @property
+    def warnings(self) -> list[str]:
+        """The messages of the warnings, each with its remedy."""
+        lines = (line for line in self.lines if line.state == WARNING)
+        return [f"{line.text}; {line.remedy}" if line.remedy else line.text for line in lines]
 
     @property
     def is_failed(self) -> bool:

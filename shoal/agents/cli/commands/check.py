@@ -25,11 +25,14 @@ Workers = Annotated[
 def check(config: ConfigPath, people: People = None, workers: Workers = None, as_json: AsJson = False) -> None:
     """Would a worker start? What would be charged, and guaranteed to whom? Section by section, with remedies.
 
-    Configuration, guarantee, key, ledger, brokers, rights, topics, policies: what is refused in one is said, and the
-    others are looked at all the same. Nothing is registered or charged. A configuration without [kafka] is checked for
-    `shoal run` alone. With --people it also says what any so many people lose together, in each metric and in all: a
-    household of four, say. With --workers it asks workers that run, at their [web] port, and names what holds a tick
-    up; a name with several addresses stands for all of them.
+    Configuration, guarantee, key, ledger, brokers, rights, topics, policies: what is refused in one is said, and
+    the others are looked at all the same. Nothing is registered or charged. Section `records` reads up to 1,000
+    records of each source partition, for two seconds a topic at most, and warns if they are keyed by something else
+    than the user, are not JSON, or are hidden by a producer's open transaction. Its numbers are for those who may
+    see the events. A configuration without [kafka] is checked for `shoal run` alone. With --people it also says
+    what any so many people lose together, in each metric and in all: a household of four, say. With --workers it
+    asks workers that run, at their [web] port, and names what holds a tick up; a name with several addresses stands
+    for all of them.
 
     Example: shoal check shoal.toml --people 4
     """
