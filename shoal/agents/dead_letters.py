@@ -14,10 +14,32 @@ import orjson
 
 from shoal.agents.audit.replay.scan import committed
 from shoal.agents.kafka.settings import KafkaSettings
+from shoal.agents.misplaced import REASON, Place, Share
 from shoal.models.config.file import Config
+from shoal.models.framings import Framing, framing_of_text
 
+NOT_JSON = "not-json"  # reason
 Origin = tuple[str, int, int]  # topic, partition, offset
 BREAKS = str.maketrans("\r\n", "  ")  # between the fields of JSON they say as much as a space, and end no line
+
+
+@dataclass(slots=True)
+class Stretch:
+    """Misplaced records of a metric in a source partition, from the first to the last of them."""
+
+    first: int
+    last: int
+    misplaced: int = 0
+
+    def take_in(self, offset: int) -> None:
+        """Count a record."""
+        self.first, self.last = min(self.first, offset), max(self.last, offset)
+        self.misplaced += 1
+
+    @property
+    def share(self) -> Share:
+        """The share of misplaced records among all offsets of the stretch."""
+        return Share(self.last - self.first + 1, self.misplaced)
 
 
 @dataclass(slots=True)
@@ -25,12 +47,22 @@ class Letters:
     """The dead letters of an app: counts of all, and of those that were written as lines."""
 
     counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # by reason, metric and topic
+    framed: Counter[tuple[str, Framing]] = field(default_factory=Counter)  # letters by topic and framing
+    stretches: dict[tuple[str, int, str], Stretch] = field(default_factory=dict)  # by topic, partition and metric
     unreadable: int = 0
     records: int = 0  # as lines
     cut: int = 0  # of which only the beginning was kept
     empty: int = 0  # without a value, such as beats
     replaced: int = 0  # lines with signs in place of bytes that are no UTF-8
     counted: int = 0  # lines that other metrics have not refused
+
+    def misplaced(self) -> dict[str, dict[Place, Stretch]]:
+        """By topic the partitions with a large share of misplaced records, each by the metric that refused most."""
+        found: dict[str, dict[Place, Stretch]] = {}
+        large = ((place, stretch) for place, stretch in self.stretches.items() if stretch.share.is_large)
+        for (topic, partition, _), stretch in sorted(large, key=lambda one: one[1].misplaced):
+            found.setdefault(topic, {})[topic, partition] = stretch  # the largest comes last
+        return found
 
 
 async def count_letters(settings: KafkaSettings) -> Letters:
@@ -99,4 +131,16 @@ def _take(raw: bytes | None, found: Letters) -> dict[str, Any] | None:
         return None
     reason, metric, topic = texts
     found.counts[reason, metric, topic] += 1
+    _explain(letter, found)
     return dict(letter)
+
+
+def _explain(letter: dict[str, Any], found: Letters) -> None:
+    """Note what tells why so many records were refused: their framing, or that they are misplaced."""
+    topic, partition, offset = (letter[name] for name in ("topic", "partition", "offset"))
+    if letter["reason"] == REASON:
+        stretch = found.stretches.setdefault((topic, partition, letter["metric"]), Stretch(offset, offset))
+        stretch.take_in(offset)
+    text = letter.get("record")
+    if letter["reason"] == NOT_JSON and isinstance(text, str) and (framing := framing_of_text(text)) is not None:
+        found.framed[topic, framing] += 1

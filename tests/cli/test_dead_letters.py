@@ -88,6 +88,23 @@ def test_letters_are_counted_by_reason_and_metric(shop: Shop) -> None:
     assert found["dead_letters"][2] == {"reason": "no-value", "metric": "weight", "topic": shop.topic, "letters": 1}
 
 
+def test_letters_say_that_records_are_keyed_by_something_else_or_are_framed(shop: Shop) -> None:
+    # given a stretch of 100 records of which 80 are misplaced, by both metrics, and a few in another topic
+    shop.refuse(*(("wrong-partition", name, at, b"{}") for at in range(100) if at % 5 for name in ("amount", "weight")))
+    shop.refuse(*(("wrong-partition", "amount", at, b"{}") for at in range(9)), topic="another")
+    # and records in a framing, and broken ones
+    avro = b"\x00\x00\x00\x00\xc8\x06ann"
+    shop.refuse(*(("not-json", "amount", at, raw) for at, raw in enumerate((avro, avro, b"{", b"", None))))
+    # then both are said with what to do
+    misplaced, framed = shop.call().stdout.splitlines()[4:]
+    assert misplaced.startswith(f"80 % of {shop.topic}[0] is keyed by something else than customer: 80 of 99 records")
+    assert misplaced.endswith("as `shoal produce` does, or set [kafka] partitioner to theirs")
+    assert framed.startswith(f"{shop.topic}: 2 letters of not-json are Avro or Protobuf in the framing of a schema")
+    found = shop.counts()
+    assert found["misplaced"] == [{"topic": shop.topic, "partition": 0, "misplaced": 80, "first": 1, "last": 99}]
+    assert [(one["topic"], one["letters"]) for one in found["framings"]] == [(shop.topic, 2)]
+
+
 def test_records_are_written_once_repaired_and_sent_again(shop: Shop, tmp_path: Path) -> None:
     # given records that both metrics refuse, one of them over two lines, and one that only one of them refuses
     bad = GOOD.replace("2026-01-05", "yesterday")

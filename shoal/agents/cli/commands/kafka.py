@@ -1,12 +1,14 @@
 """Commands about Kafka itself: brokers, topics, events that are sent, and those that were refused."""
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from shoal.agents import misplaced
 from shoal.agents.audit.session import load_config
 from shoal.agents.broker.process import START_LIMIT, run_broker
 from shoal.agents.cli.commands.run import choose_topic
@@ -19,7 +21,7 @@ from shoal.agents.kafka.produce import produce_file
 from shoal.agents.kafka.settings import needed_settings
 from shoal.agents.kafka.topics import create_sources, verify_topics
 from shoal.agents.reading.digits import printable
-from shoal.models.config.file import load
+from shoal.models.config.file import Config, load
 from shoal.models.extras import require
 from shoal.models.records import MAX_DEAD_LETTER_BYTES
 from shoal.models.times import iso
@@ -133,8 +135,10 @@ def dead_letters(
         rows = sorted(found.counts.items())
         counts = [{"reason": r, "metric": m, "topic": t, "letters": number} for (r, m, t), number in rows]
         lines = [f"{one['reason']:<16}  {one['letters']:>9,}  {one['metric']} ({one['topic']})" for one in counts]
+        lines += _explained(found, loaded)
         text = "\n".join(map(printable, lines)) or "no dead letters"
-        result({"dead_letters": counts, "unreadable": found.unreadable}, as_json=as_json, text=lambda: text)
+        fields = {"dead_letters": counts, "unreadable": found.unreadable} | _explained_fields(found)
+        result(fields, as_json=as_json, text=lambda: text)
         return
     name = choose_topic(loaded, topic)
     found, records = asyncio.run(refused_records(settings, loaded, name, frozenset(reason)))
@@ -150,6 +154,36 @@ def dead_letters(
     }  # fmt: skip
     if out != "-":
         result(fields, as_json=as_json, text=lambda: f"{out}: {found.records:,} records of topic {name}")
+
+
+def _explained(found: Letters, config: Config) -> Iterator[str]:
+    """What explains the letters, each with what to do."""
+    for topic, stretches in sorted(found.misplaced().items()):
+        shares = {place: stretch.share for place, stretch in stretches.items()}
+        user = next((str(metric.user) for metric in config.metrics_of(topic)), "the user")
+        yield f"{misplaced.said(shares, user)}; {misplaced.remedy(user, config.kafka.partitioner)}"
+    for (topic, framing), count in found.framed.most_common():
+        yield f"{topic}: {count:,} letters of not-json are {framing.name}; {framing.remedy}"
+
+
+def _explained_fields(found: Letters) -> dict[str, Any]:
+    """The same explanations for programs; nothing if there are none."""
+    wrong = [
+        {
+            "topic": topic,
+            "partition": number,
+            "misplaced": stretch.misplaced,
+            "first": stretch.first,
+            "last": stretch.last,
+        }
+        for places in found.misplaced().values()
+        for (topic, number), stretch in sorted(places.items())
+    ]
+    framed = [
+        {"topic": topic, "framing": framing.name, "letters": count}
+        for (topic, framing), count in found.framed.most_common()
+    ]
+    return ({"misplaced": wrong} if wrong else {}) | ({"framings": framed} if framed else {})
 
 
 def _say_unreadable(number: int) -> None:
