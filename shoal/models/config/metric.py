@@ -174,9 +174,17 @@ class MetricSection(MetricKeys):
     @property
     def ahead_limit(self) -> int:
         """Microseconds by which a time may be ahead of its record's timestamp."""
-        if self.max_ahead is not None:
-            return self.max_ahead
+        return self.default_ahead if self.max_ahead is None else self.max_ahead
+
+    @property
+    def default_ahead(self) -> int:
+        """`ahead_limit` in microseconds of a metric whose file does not set `max_ahead`."""
         return min(max(self.cadence or 0, LEAST_AHEAD), MOST_AHEAD)
+
+    @property
+    def expects_times_ahead(self) -> bool:
+        """Whether `max_ahead` is set above its default, as for bookings."""
+        return self.ahead_limit > self.default_ahead
 
     @property
     def cell_limit(self) -> int:
