@@ -39,8 +39,13 @@ class WrongPolicy(NamedTuple):
 
     def command(self, brokers: str) -> str:
         """The kafka-configs command that restores the required value."""
-        alter = f"--alter --entity-type topics --entity-name {self.topic} --add-config {self.key}={self.must}"
-        return f"kafka-configs --bootstrap-server {brokers} {alter}"
+        return alter_command(brokers, self.topic, f"{self.key}={self.must}")
+
+
+def alter_command(brokers: str, topic: str, setting: str) -> str:
+    """The kafka-configs command that sets `setting`, KEY=VALUE, of a topic."""
+    alter = f"--alter --entity-type topics --entity-name {topic} --add-config {setting}"
+    return f"kafka-configs --bootstrap-server {brokers} {alter}"
 
 
 def wrong_policies(wanted: Configs, actual: Configs) -> list[WrongPolicy]:

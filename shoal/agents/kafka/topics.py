@@ -54,6 +54,7 @@ class Verified:
     created: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)  # of what a broker may delete
     durability: list[str] = field(default_factory=list)  # what could be lost with a broker
+    configs: Configs = field(default_factory=dict)  # of the sources whose configuration the client may read
 
 
 def wanted_topics(settings: KafkaSettings, sources: Mapping[str, int]) -> dict[str, tuple[int, dict[str, str]]]:
@@ -113,10 +114,12 @@ async def verify_topics(settings: KafkaSettings, sources: Sequence[str], *, crea
         configs, denied = await read_configs(client, [*wanted, *read])
         _check_policies(wanted, {name: config for name, config in configs.items() if name not in created})
         durability = weak_durability(settings.app, await _replicas(client, configs), configs)
+    of_sources = {name: configs[name] for name in read if name in configs}
     with kafka_errors(settings):
-        warnings = await _check_retention(settings, {n: configs[n] for n in read if n in configs}, read)
+        warnings = await _check_retention(settings, of_sources, read)
     warnings += not_asked(settings.app, denied)
-    return Verified(read | {name: count for name, (count, _) in wanted.items()}, created, warnings, durability)
+    counts = read | {name: count for name, (count, _) in wanted.items()}
+    return Verified(counts, created, warnings, durability, of_sources)
 
 
 async def _refuse_missing(client: AIOKafkaAdminClient, settings: KafkaSettings, missing: Sequence[str]) -> None:
