@@ -13,6 +13,7 @@ from shoal.agents.audit import key_file
 from shoal.agents.audit.session import load_config
 from shoal.agents.cli.commands import worker
 from shoal.agents.cli.main import app
+from shoal.agents.inspection.times_ahead import AFTER
 from shoal.agents.kafka.settings import settings_of
 from shoal.agents.kafka.topics import admin
 from shoal.models.config.file import load
@@ -130,11 +131,36 @@ def test_check_tells_rights_topics_and_policies_apart(desk):
     assert states()["topics"] == ["ok"]
 
 
+def test_check_says_how_far_a_wrong_clock_can_push_each_metric(desk):
+    source = f"{desk.name}-sales"
+    desk.ok("topics")
+    # given the defaults of a broker of today: an hour for timestamps, and an hour for a metric of a day
+    said = f"topic {source}: a wrong clock pushes event time ahead by 2h at most (CreateTime, {AFTER})"
+    assert said in desk.ok("check")
+    found = orjson.loads(desk.ok("check", "--json"))
+    assert found["times_ahead"] == [
+        {"metric": "amount", "topic": source, "timestamps": "CreateTime", "timestamps_ahead": 3600, "ahead": 7200}
+    ]
+    # when timestamps have no limit, as in older brokers, then the command is said that sets one
+    asyncio.run(set_config(desk, source, AFTER, str(2**63 - 1)))
+    wait_until(lambda: "without limit" in desk.ok("check"), 60, lambda: desk.ok("check"))
+    command = f"kafka-configs --bootstrap-server {desk.kafka.bootstrap} --alter --entity-type topics"
+    setting = f"--entity-name {source} --add-config message.timestamp.type=LogAppendTime"
+    assert f"-> run {command} {setting}\n" in desk.ok("check")
+    assert orjson.loads(desk.ok("check", "--json"))["times_ahead"][0]["ahead"] is None
+    # and a larger `max_ahead` is warned of
+    desk.configure('every = "1d"', 'every = "1d"\nmax_ahead = "30d"')
+    assert "max_ahead is 30d, above its default of 1h: one fast clock closes ticks that much early" in desk.ok("check")
+
+
+async def set_config(desk, topic: str, key: str, value: str) -> None:
+    async with admin(settings_of(load(desk.path))) as client:
+        await client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs={key: value})])
+
+
 async def set_policy(desk, key: str, value: str) -> None:
     """A setting of the topic of releases, which must keep everything."""
-    async with admin(settings_of(load(desk.path))) as client:
-        topic = ConfigResource(ConfigResourceType.TOPIC, f"{desk.name}.releases", configs={key: value})
-        await client.alter_configs([topic])
+    await set_config(desk, f"{desk.name}.releases", key, value)
 
 
 def test_check_needs_no_kafka_where_the_configuration_has_none(desk):

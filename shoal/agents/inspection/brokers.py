@@ -5,6 +5,7 @@ import asyncio
 from shoal.agents.inspection.findings import BROKERS, POLICIES, RECORDS, RIGHTS, TOPICS, Asked, Findings
 from shoal.agents.inspection.passed import passed_releases
 from shoal.agents.inspection.records import look_at_records
+from shoal.agents.inspection.times_ahead import in_words, pushes, unlimited
 from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead
 from shoal.agents.kafka.rights import verify_rights, wanted_rights
 from shoal.agents.kafka.settings import KafkaSettings, settings_of
@@ -42,6 +43,7 @@ def _answering(findings: Findings, settings: KafkaSettings, config: Config) -> A
         return Asked(warnings=[*unknown, *clock])
     counts = {name: verified.partitions[name] for name in (*config.topics, settings.contributions)}
     asked = Asked(counts, [*verified.warnings, *verified.durability, *unknown, *clock])
+    _times_ahead(findings, asked, config, verified)
     with findings.looking_at(TOPICS):
         asked.passed = asyncio.run(passed_releases(settings, verified.partitions[settings.releases]))
     asked.warnings += _records(findings, settings, config, counts)
@@ -92,3 +94,14 @@ def _topics(findings: Findings, settings: KafkaSettings, config: Config) -> Veri
     for text in (*verified.warnings, *verified.durability):
         policies.warn(text)
     return verified
+
+
+def _times_ahead(findings: Findings, asked: Asked, config: Config, verified: Verified) -> None:
+    """How far a wrong clock can push each metric, by the settings of the topics."""
+    found = pushes(config, verified.configs)
+    asked.ahead = [push.fields() for push in found]
+    for text in in_words(found):
+        findings.sections[POLICIES].ok(text)
+    for text in unlimited(found, config):
+        findings.sections[POLICIES].warn(text)
+        asked.warnings.append(text)

@@ -112,6 +112,8 @@ class Asked:
     warnings: list[str] = field(default_factory=list)
     refused: str | None = None  # why a worker would not start
     passed: int = 0  # releases that the audit log must have, for the consumer group has passed over them
+    ahead: list[dict[str, Any]] = field(default_factory=list)  # how far a wrong clock can push each metric
 
     def fields(self) -> dict[str, Any]:
-        return {"partitions": dict(self.partitions)} | ({"kafka": self.refused} if self.refused else {})
+        told = {"kafka": self.refused} if self.refused else {}
+        return {"partitions": dict(self.partitions)} | told | ({"times_ahead": self.ahead} if self.ahead else {})

@@ -17,6 +17,7 @@ from shoal.agents.audit.session import Session, load_config, read_key, refuse_ab
 from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
 from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, TOPICS, Asked, Findings
 from shoal.agents.inspection.promises import in_words, promises
+from shoal.agents.inspection.times_ahead import times_expected_ahead
 from shoal.agents.kafka.settings import KafkaSettings, settings_of
 from shoal.agents.lane import lane_of_environment, unknown_of_config, words_of
 from shoal.agents.people import add_people
@@ -95,7 +96,8 @@ class Inspection:
                 self.warnings.append(text)
 
     def _warn(self, config: Config, asked: Asked) -> None:
-        said = caveats(config.metric)
+        of_times = times_expected_ahead(config.metric) if config.has_kafka else []
+        said = [*caveats(config.metric), *of_times]
         self.warnings = [*asked.warnings, *said]
         for text in said:
             self.findings.sections["configuration"].warn(text)
