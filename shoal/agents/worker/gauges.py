@@ -55,6 +55,9 @@ def _present(readiness: Readiness) -> Iterator[Metric]:
     yield _by("metric", "event_time_seconds", complete, readiness.event_times())
     lag = "seconds by which the releases of a topic's slowest metric are behind this host's clock"
     yield _by("topic", "event_time_lag_seconds", lag, readiness.event_time_lags())
+    ahead = "seconds by which the event time of a metric, less its lateness, is ahead of the brokers' clock"
+    times_ahead = {metric: one.seconds for metric, one in readiness.times_ahead().items()}
+    yield _by("metric", "event_time_ahead_seconds", ahead, times_ahead)
     yield _by("metric", "tick_seconds", "length of a metric's ticks", readiness.tick_lengths())
     yield _by("metric", "seconds_since_tick", "seconds since a tick closed here", readiness.seconds_since_tick())
     text = "source partitions that hold up an open tick whose end others have passed"

@@ -36,6 +36,7 @@ class BoundMachine(BoundPartition):
         self.placement = Placement()
         self.clock_wall: int | None = None  # when a clock of this partition last entered a new step
         self._steps: list[list[int] | None] = []
+        self._moved: dict[int, range] = {}  # by clock: offsets of the slice that moved it last
         self._settings = settings
         self._source = f"{plan.topic}|{partition}".encode()
 
@@ -67,6 +68,18 @@ class BoundMachine(BoundPartition):
 
     def work(self, enough: Callable[[], bool]) -> None:
         """Do nothing: no work waits, as `pending` says."""
+
+    def process(self, records: Iterable[Record], end: int) -> None:
+        """Process a slice of records, and note which clocks it moves; `end` is the offset after the slice."""
+        first, before = self.next_offset or 0, [self.watermark(clock.index) for clock in self.plan.clocks]
+        super().process(records, end)
+        for clock, latest in enumerate(before):
+            if self.watermark(clock) != latest:
+                self._moved[clock] = range(first, end)
+
+    def moved_by(self, clock: int) -> range:
+        """Offsets of the records of which one moved a clock last; from 0 on if that was before the takeover."""
+        return self._moved.get(clock, range(self.next_offset or 0))
 
     def outbox(self) -> Outbox | None:
         """The next transaction: changed accounts, messages, dead letters."""

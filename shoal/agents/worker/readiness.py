@@ -34,6 +34,16 @@ class Waited(NamedTuple):
     partition: int
 
 
+class Ahead(NamedTuple):
+    """The source partition whose event time for a metric, less the lateness, is furthest ahead of the brokers' time."""
+
+    seconds: float  # 0 if it is not ahead
+    expected: float  # seconds that the file expects, by a `max_ahead` above its default
+    topic: str
+    partition: int
+    offsets: range | None  # of the records of which one moved the clock; None: a beat did
+
+
 class Readiness:
     """Observes one worker over time."""
 
@@ -47,6 +57,7 @@ class Readiness:
         self.host, self.domain, self._now, self.wall = host, domain, now, wall
         self.settings = host.settings
         self.standing = open_transactions.Standing()
+        self.host_ahead = 0.0  # seconds by which this host's clock is ahead of the brokers', as far as it is known
         self._ticks: list[tuple[StagePartition, OpenTick]] = []
         # Of a contributions partition's open tick and a source partition that it waits for: its step, and since when.
         self._waits: dict[tuple[StagePartition, Waited], tuple[int | None, float]] = {}
@@ -252,6 +263,16 @@ class Readiness:
                 lags[tick.topic] = max(lags.get(tick.topic, 0.0), wall - tick.reached / 1e6)
         return lags
 
+    def times_ahead(self) -> dict[str, Ahead]:
+        """Of each metric the source partition here that is furthest ahead of the brokers' time."""
+        found: dict[str, Ahead] = {}
+        now = self.wall() - self.host_ahead
+        for partition, part in sorted(self.host.partitions.items()):
+            if isinstance(part.machine, BoundMachine):
+                for metric, ahead in _ahead_in(part.machine, partition, now):
+                    found[metric] = max(found.get(metric, ahead), ahead, key=lambda one: one.seconds)
+        return found
+
     def ends(self) -> dict[tuple[str, int], int]:
         """Where the partitions that are read end, by what the last fetches told."""
         return self._thread.ends() if self.joined else {}
@@ -277,3 +298,15 @@ class Readiness:
         ends = self.ends()
         feeds = self.host.sink.feeds.items()
         return {(tp[0], tp[1]): max(0, ends.get(tp, feed.done) - feed.done) for tp, feed in feeds}
+
+
+def _ahead_in(machine: BoundMachine, partition: StagePartition, now: float) -> Iterator[tuple[str, Ahead]]:
+    """How far each metric of a source partition is ahead of `now`; metrics without a clock yet are left out."""
+    for metric in machine.plan.metrics:
+        section, clock = metric.section, machine.plan.clocks[metric.clock]
+        latest = machine.watermark(metric.clock)
+        if latest is not None:
+            seconds = max(0.0, (latest - clock.lateness) / 1e6 - now)
+            expected = section.ahead_limit / 1e6 if section.expects_times_ahead and not clock.beats else 0.0
+            offsets = None if clock.beats else machine.moved_by(metric.clock)
+            yield section.name, Ahead(seconds, expected, partition.topic, partition.number, offsets)

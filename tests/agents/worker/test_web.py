@@ -133,6 +133,7 @@ def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: P
             "shoal_audit_log_away": 0,
             "shoal_brokers_away": 0,
             "shoal_event_time_seconds few": 2 * hour,
+            "shoal_event_time_ahead_seconds few": 0,
             "shoal_uncommitted_records": 0,
             "shoal_audit_lag_records": 0,
             "shoal_audit_lag_seconds": 0,
