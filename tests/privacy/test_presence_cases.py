@@ -2,13 +2,16 @@
 
 import dataclasses
 import json
+import re
 from typing import Any
 
 import pytest
+import structlog
 
 from shoal.agents.kafka import fail_stop
 from shoal.agents.kafka.settings import RELEASE
 from shoal.agents.worker.outbox import ReleaseMachine
+from shoal.agents.worker.watch import Watching
 from shoal.models.errors import FailStop
 from shoal.stream.file_run import Line
 from shoal.stream.open_ticks import open_ticks
@@ -207,6 +210,31 @@ def test_a_clock_within_a_step_is_not_shown():
         found.append(worker.shown())
     assert found[0] == found[1]
     assert b'shoal_event_time_seconds{metric="m0"} 110.0' in found[0][0]
+
+
+def test_how_far_event_time_is_ahead_is_a_matter_of_beats_alone():
+    """And no offset is said, which would count the records before the beat."""
+    now = 10**9  # by the worker's clock
+    ahead = {"max_ahead": "20m", "start": "2001-09-09T01:40:00Z", "end": None, "horizon": "100d"}
+    far = [sample(0, ALONE, now + seconds, stamp=now * 1000, g="a") for seconds in (60, 1100, 1199, 1201, 10**6)]
+    found = []
+    for sent in ([], far, SENT["many"]):
+        worker = Attended(present(ahead))
+        for phase in ([*sent, beat(0, now + 1000, stamp=now * 1000)], [*sent]):
+            worker.send(phase)
+            worker.drain()
+        with structlog.testing.capture_logs() as said:
+            Watching(worker._readiness).look(0)
+        found.append((worker.shown(), said))
+    assert found[0] == found[1] == found[2]
+    ((text, *_), (line,)) = found[0]
+    (shown,) = re.findall(r'shoal_event_time_ahead_seconds\{metric="m0"\} (.*)', text.decode())
+    assert 950 < float(shown) < 1000  # a second passes with each look
+    assert (line["event"], line["metric"]) == ("event_time_ahead", "m0")
+    assert line["reason"].endswith(
+        "topic events, partition 0, a beat; set the clock of who sends beats right: for "
+        "that long, events of the true time are late"
+    )
 
 
 def test_messages_that_come_twice_show_nowhere():

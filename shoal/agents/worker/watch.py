@@ -1,4 +1,4 @@
-"""Watches a running worker: whether it owns partitions, whether a tick is stuck, and whether somebody changed a topic.
+"""Watches a running worker: whether it owns partitions, a tick is stuck, a clock is ahead, or a topic was changed.
 
 Findings become log lines and alarms, once each. What cannot be asked now is asked again later; nothing here ends the
 worker.
@@ -17,7 +17,8 @@ from shoal.agents.kafka.topics import admin, read_configs, wanted_topics
 from shoal.agents.misplaced import Place
 from shoal.agents.open_transactions import open_transactions
 from shoal.agents.worker.health import POLICY
-from shoal.agents.worker.readiness import Readiness
+from shoal.agents.worker.readiness import Ahead, Readiness
+from shoal.mechanisms.words import duration
 from shoal.models.errors import KafkaError
 
 log = structlog.get_logger("shoal.worker")
@@ -25,6 +26,7 @@ log = structlog.get_logger("shoal.worker")
 LOOK_EVERY = 5.0
 POLICIES_EVERY = 30.0  # what is set wrong is said within a minute
 NOTHING_LIMIT = 60.0  # seconds without a partition, after which it is said why
+AHEAD_LIMIT = 60.0  # seconds beyond what the file expects, as for this host's clock
 clock = time.time
 
 
@@ -36,6 +38,7 @@ class Watching:
         self._nothing_since: float | None = None
         self._reported: set[str] = set()
         self._said: dict[str, set[Place]] = {}  # event -> source partitions
+        self._ahead: set[str] = set()  # metrics whose event time was said to be ahead, and still is
         self._asked = time.monotonic()
         self._lost: dict[str, str] | None = None
         self._wrong_clock = False
@@ -64,6 +67,7 @@ class Watching:
         self._reported = stuck
         self._say("misplaced", self._readiness.misplaced())
         self._say("open_transaction", self._readiness.held_back())
+        self._look_at_times()
         why = self._readiness.why_nothing
         if why is None or self._host.stopping:
             self._nothing_since = None
@@ -90,6 +94,13 @@ class Watching:
         except KafkaError:
             return  # asked again later
         self._readiness.standing.note(found, time.monotonic())
+    def _look_at_times(self) -> None:
+        """Log metrics whose event time is ahead of the brokers' time; once, until it is not."""
+        found = self._readiness.times_ahead().items()
+        ahead = {metric: one for metric, one in found if one.seconds > one.expected + AHEAD_LIMIT}
+        for metric in sorted(ahead.keys() - self._ahead):
+            log.warning("event_time_ahead", metric=metric, reason=in_words(metric, ahead[metric]))
+        self._ahead = set(ahead)
 
     async def _ask_policies(self) -> None:
         try:
@@ -102,7 +113,9 @@ class Watching:
 
     async def compare_clocks(self) -> None:
         """Log once while this host's clock is wrong."""
-        warnings = clock_warnings(await seconds_ahead(self._host.settings, clock))
+        host_ahead = await seconds_ahead(self._host.settings, clock)
+        self._readiness.host_ahead = host_ahead or 0.0
+        warnings = clock_warnings(host_ahead)
         if warnings and not self._wrong_clock:
             log.warning("clock", reason=warnings[0])
         self._wrong_clock = bool(warnings)
@@ -127,6 +140,21 @@ class Watching:
                 text = f"topic {name}: now {lost[name]}; events must be read before the broker deletes them"
                 log.warning("retention", warning=text)
         self._lost = lost
+
+
+def in_words(metric: str, ahead: Ahead) -> str:
+    """How far the event time of a metric is ahead, by which records, and what to do; of beats without an offset."""
+    amount, offsets = duration(round(ahead.seconds) * 10**6), ahead.offsets
+    if offsets is None:
+        record, remedy = "a beat", "set the clock of who sends beats right"
+    else:
+        last = offsets.stop - 1
+        record = f"offset {last}" if len(offsets) == 1 else f"an offset from {offsets.start} to {last}"
+        remedy = "set its producer's clock right"
+    return (
+        f'event time of metric "{metric}" is ahead of the broker\'s by {amount}: topic {ahead.topic}, partition '
+        f"{ahead.partition}, {record}; {remedy}: for that long, events of the true time are late"
+    )
 
 
 _watching: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
