@@ -63,6 +63,10 @@ ALERTS = (
         "Metric {{ $labels.metric }}: releases are two ticks and more than 15 minutes behind.",
     ),
     Alert(
+        "ShoalEventTimeAhead", "max by (metric) (shoal_event_time_ahead_seconds)", "> 60", "5m", "warning",
+        "Metric {{ $labels.metric }}: its event time is {{ $value | humanizeDuration }} ahead of the brokers' clock.",
+    ),
+    Alert(
         "ShoalTickWaits", "max by (metric, topic, partition) (shoal_waits_for_seconds)", "> 600", "0m", "warning",
         "Metric {{ $labels.metric }}: a tick has waited for "
         "{{ $labels.topic }}[{{ $labels.partition }}] for {{ $value | humanizeDuration }}.",

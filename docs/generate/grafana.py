@@ -39,11 +39,13 @@ RELEASES, EVENTS, HELD = "Releases", "Events", "What holds them up"
 PRIVACY, MACHINES = "Budget and audit log", "Workers"
 PANELS = (
     Panel(RELEASES, "Behind the clock", "Now, less the event time up to which a metric's releases are complete.", "s",
-          ((f"time() - min by (metric) (shoal_event_time_seconds{OF})", "{{metric}}"),)),
+          ((f"time() - min by (metric) (shoal_event_time_seconds{OF})", "{{metric}}"),), width=6),
+    Panel(RELEASES, "Ahead of the clock", "By how much a metric's event time is: ticks close that early.", "s",
+          ((f"max by (metric) (shoal_event_time_ahead_seconds{OF})", "{{metric}}"),), width=6),
     Panel(RELEASES, "Since the last tick", "Seconds since a tick of the metric closed anywhere.", "s",
-          ((f"min by (metric) (shoal_seconds_since_tick{OF})", "{{metric}}"),)),
+          ((f"min by (metric) (shoal_seconds_since_tick{OF})", "{{metric}}"),), width=6),
     Panel(RELEASES, "Releases", "Per second, of all partitions; a takeover repeats none.", "ops",
-          ((f"sum(max by (partition) (rate(shoal_releases_total{OF}[$__rate_interval])))", "releases"),)),
+          ((f"sum(max by (partition) (rate(shoal_releases_total{OF}[$__rate_interval])))", "releases"),), width=6),
     Panel(HELD, "Ticks wait for", "Source partitions that hold up a tick which others have passed.", "s",
           ((f"max by (metric, topic, partition) (shoal_waits_for_seconds{OF})",
             "{{metric}} for {{topic}} {{partition}}"),)),
