@@ -1,15 +1,24 @@
 """Topics of different sizes, silent partitions and late events: the log decides, never a worker's clock."""
 
+import json
+import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import orjson
 
+from shoal.models.records import BEAT_HEADER
+from shoal.models.times import iso
 from shoal.stream.partitioning import PARTITIONERS
 from tests.support.backends import mostly
 from tests.support.deployment import Deployment
-from tests.support.kafka import Kafka
+from tests.support.kafka import Kafka, Record
 from tests.support.people import START, visits
+from tests.support.workers import Worker, wait_until
+
+FAR = 4_000_000_000  # seconds: 2096
+HOUR = 3600
 
 
 @mostly("kernel")
@@ -108,3 +117,46 @@ def test_a_tick_is_closed_by_clock_records_alone(kafka: Kafka, tmp_path: Path) -
         # then the tick closes
         shoals.expect_equality()
         shoals.stop_all()
+
+
+@mostly("kernel")
+def test_no_jump_and_no_ramp_closes_a_tick_further_ahead_than_an_hour(
+    kafka: Kafka, tmp_path: Path, backend: str
+) -> None:
+    with Deployment(kafka, tmp_path, sources={"events": 1}, partitions=2) as shoals:
+        # given true events, and at their end a ramp of events 50 minutes apart, sent in one moment: 100 days
+        events = visits(1_000)
+        at = orjson.loads(events[499])["at"]
+        ramp = [orjson.dumps({"who": "p1", "at": at + 3000 * n, "x": 1}) for n in range(1, 2881)]
+        shoals.oracle.run([*events[:500], ramp[0], *events[500:]])
+        worker = shoals.worker()
+        worker.wait_owns(3)
+        shoals.produce(events[:500])
+        kafka.produce(shoals.topic(), [Record(b"", value, at * 1000, 0) for value in ramp])
+        # and a clock record and a beat of 2096
+        shoals.end([0], FAR)
+        shoals.end([0], FAR, header=BEAT_HEADER)
+        wait_until(lambda: len(shoals.dead_letters()) >= len(ramp) + 1, 90, lambda: worker.text[-2000:], every=1)
+        # then nothing is released that is more than an hour ahead, and what is further ahead is a dead letter
+        last = max(orjson.loads(release)["at"] for release in shoals.releases())
+        assert last <= iso((at + HOUR) * 10**6)
+        assert Counter(letter["reason"] for letter in shoals.dead_letters()) == {"too-far-ahead": len(ramp) + 1}
+        # and true events that come later are released as in a file without what was refused
+        shoals.produce(events[500:], end=True)
+        shoals.expect_equality()
+        assert times_ahead(worker) == []
+        # and an event that is ahead of the broker's time is named
+        offset = kafka.length(shoals.topic())
+        early = orjson.dumps({"who": "p1", "at": int(time.time()) + 49 * 60, "x": 1})
+        kafka.produce(shoals.topic(), [Record(b"", early, None, 0)])
+        wait_until(lambda: times_ahead(worker) != [], 60, lambda: worker.text[-2000:])
+        (said,) = times_ahead(worker)
+        assert said["metric"] == "m0"
+        assert f"topic {shoals.topic()}, partition 0, offset {offset}; set its producer's clock right" in said["reason"]
+        shoals.stop_all()
+
+
+def times_ahead(worker: Worker) -> list[dict[str, str]]:
+    """What a worker's log says of event time that is ahead."""
+    lines = (line for line in worker.text.splitlines() if '"event_time_ahead"' in line)
+    return [json.loads(line) for line in lines]
