@@ -40,12 +40,6 @@ class BoundMachine(BoundPartition):
         self._settings = settings
         self._source = f"{plan.topic}|{partition}".encode()
 
-    def process(self, records: Iterable[Record], end: int) -> None:
-        """Process records in offset order, and count those that are misplaced."""
-        before = self.backlog
-        super().process(records, end)
-        self.placement.take_in(self.backlog - before, self.counters)
-
     @property
     def cadence(self) -> int | None:
         """The finest cadence in microseconds of what waits for idle partitions; None if nothing does."""
@@ -70,9 +64,11 @@ class BoundMachine(BoundPartition):
         """Do nothing: no work waits, as `pending` says."""
 
     def process(self, records: Iterable[Record], end: int) -> None:
-        """Process a slice of records, and note which clocks it moves; `end` is the offset after the slice."""
+        """Process a slice of records; note which clocks it moves, and how many of its records are misplaced."""
         first, before = self.next_offset or 0, [self.watermark(clock.index) for clock in self.plan.clocks]
+        backlog = self.backlog
         super().process(records, end)
+        self.placement.take_in(self.backlog - backlog, self.counters)
         for clock, latest in enumerate(before):
             if self.watermark(clock) != latest:
                 self._moved[clock] = range(first, end)

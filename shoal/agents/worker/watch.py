@@ -94,6 +94,7 @@ class Watching:
         except KafkaError:
             return  # asked again later
         self._readiness.standing.note(found, time.monotonic())
+
     def _look_at_times(self) -> None:
         """Log metrics whose event time is ahead of the brokers' time; once, until it is not."""
         found = self._readiness.times_ahead().items()
