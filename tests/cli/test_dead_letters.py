@@ -95,8 +95,11 @@ def test_letters_say_that_records_are_keyed_by_something_else_or_are_framed(shop
     # and records in a framing, and broken ones
     avro = b"\x00\x00\x00\x00\xc8\x06ann"
     shop.refuse(*(("not-json", "amount", at, raw) for at, raw in enumerate((avro, avro, b"{", b"", None))))
-    # then both are said with what to do
-    misplaced, framed = shop.call().stdout.splitlines()[4:]
+    # and one with a time to come
+    shop.refuse(("too-far-ahead", "amount", 5, b"{}"))
+    # then all are said with what to do
+    misplaced, framed, ahead = shop.call().stdout.splitlines()[5:]
+    assert "as in bookings, leave `time` out or raise max_ahead" in ahead
     assert misplaced.startswith(f"80 % of {shop.topic}[0] is keyed by something else than customer: 80 of 99 records")
     assert misplaced.endswith("as `shoal produce` does, or set [kafka] partitioner to theirs")
     assert framed.startswith(f"{shop.topic}: 2 letters of not-json are Avro or Protobuf in the framing of a schema")

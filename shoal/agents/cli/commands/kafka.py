@@ -26,6 +26,8 @@ from shoal.models.extras import require
 from shoal.models.records import MAX_DEAD_LETTER_BYTES
 from shoal.models.times import iso
 
+TOO_FAR_AHEAD = "too-far-ahead"  # reason
+
 
 def broker(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Where clients connect, on this machine only.")] = 9092,
@@ -164,6 +166,12 @@ def _explained(found: Letters, config: Config) -> Iterator[str]:
         yield f"{misplaced.said(shares, user)}; {misplaced.remedy(user, config.kafka.partitioner)}"
     for (topic, framing), count in found.framed.most_common():
         yield f"{topic}: {count:,} letters of not-json are {framing.name}; {framing.remedy}"
+    for topic in sorted({topic for reason, _, topic in found.counts if reason == TOO_FAR_AHEAD}):
+        yield (
+            f"{topic}: records that are {TOO_FAR_AHEAD} have a time ahead of their own timestamp by more than "
+            "max_ahead; set the producer's clock right or, if times lie ahead by nature, as in bookings, leave `time` "
+            "out or raise max_ahead: one fast clock then closes ticks that much early"
+        )
 
 
 def _explained_fields(found: Letters) -> dict[str, Any]:
