@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from tests.support import backends, coverage
@@ -48,6 +49,13 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     name = str(request.param)
     monkeypatch.setenv(backends.VARIABLE, backends.VALUES[name])
     return name
+
+
+@pytest.fixture(autouse=True)
+def own_log() -> Iterator[None]:
+    """Let no test log to the standard error of a command that an earlier test ran in this process."""
+    yield
+    structlog.reset_defaults()
 
 
 def pytest_collection_finish() -> None:
