@@ -23,6 +23,7 @@ TABLES = {
     "budget_change": "table budget_change of .* no record of how it came",
     "metric_version": "table metric_version of .* nothing was ever charged to it",
     "partition_count": "table partition_count of .* workers own .* and no partitions are noted",
+    "turn": 'table turn of .* metric "m" began after restart 1 of the clocks of topic events',
     "owner": 'table owner of .* metric "m" version 1 has no owner',
     "release": 'table release of .* are due of metric "m" version 1',
     "activation": 'table activation of .* are due of metric "m" version 1, and none is there',
@@ -32,7 +33,8 @@ TABLES = {
 @pytest.fixture
 def app(tmp_path: Path, database_url: str) -> App:
     """One whose worker has published releases and activations."""
-    Ledger.open(database_url, migrate=True).close()
+    with Ledger.open(database_url, migrate=True) as ledger:
+        ledger.restart_clock("shoal", "events", "operator")
     with App(tmp_path, FULL, EVENTS, url=database_url) as made:
         Worker(made).finish()
         assert made.rows

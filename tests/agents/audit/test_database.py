@@ -15,7 +15,14 @@ from sqlalchemy import create_engine, inspect, text
 
 from shoal.agents.audit.database import Database, Unavailable, revisions
 from shoal.agents.audit.ledger import Ledger
-from shoal.migrations.versions import v001_first_tables, v002_owner, v003_releases, v004_relation, v005_added
+from shoal.migrations.versions import (
+    v001_first_tables,
+    v002_owner,
+    v003_releases,
+    v004_relation,
+    v005_added,
+    v007_turn,
+)
 from shoal.models.errors import LedgerError
 from shoal.models.tables import Table
 from tests.agents.audit.racing import race
@@ -173,6 +180,7 @@ def test_a_ledger_from_before_there_were_two_relations_counts_by_values(tmp_path
     url = f"sqlite:///{tmp_path / 'log.db'}"
     with Ledger.open(url) as ledger, ledger.database.write() as connection:
         for statement in (
+            "DROP TABLE turn",
             "DROP VIEW estimates",
             "DROP VIEW budget",
             "ALTER TABLE ledger_budget RENAME TO budget",
@@ -189,7 +197,7 @@ def test_a_ledger_from_before_there_were_two_relations_counts_by_values(tmp_path
         assert connection.execute(text("SELECT unit, relation FROM ledger_budget")).one() == ("user", "values")
 
 
-@pytest.mark.parametrize("step", [v001_first_tables, v002_owner, v004_relation, v005_added])
+@pytest.mark.parametrize("step", [v001_first_tables, v002_owner, v004_relation, v005_added, v007_turn])
 def test_the_log_is_not_unmade(step: ModuleType) -> None:
     with pytest.raises(NotImplementedError):
         step.downgrade()
