@@ -144,9 +144,10 @@ def test_a_log_that_was_made_without_the_view_gets_it(log: list[dict[str, Any]],
     database = Database(database_url)
     with database.write() as connection:
         with Operations.context(MigrationContext.configure(connection)):
+            op.drop_table("turn")  # which came later
             v006_views.downgrade()
             v003_releases.downgrade()
-            op.drop_column("budget", "relation")  # which came later
+            op.drop_column("budget", "relation")
             op.drop_column("metric_version", "added")
         connection.execute(text(f"UPDATE alembic_version SET version_num = '{v003_releases.down_revision}'"))
     database.close()

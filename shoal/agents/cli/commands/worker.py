@@ -105,10 +105,11 @@ def _warn_before_charge(session: Session, settings: KafkaSettings, verified: Ver
     new = {charge.metric for charge in session.check(partitions=counts).charged}
     if not new:
         return
+    log = structlog.get_logger("shoal.worker")
     for one in positions(settings, session.config, counts):
         if new & set(one.metrics):
             for warning in warnings(session.path, [one]):
-                structlog.get_logger("shoal.worker").warning("clock_ahead", warning=warning)
+                log.warning("clock_ahead", warning=warning)
 
 
 def _say_lane(domain: Stages) -> None:
