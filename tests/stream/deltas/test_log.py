@@ -78,6 +78,14 @@ def test_what_is_needed_holds_everything(found) -> None:
     play(History(), found)
 
 
+def test_a_period_that_is_over_does_not_come_back_with_a_restart() -> None:
+    # given so many names that the log still has those of the period when it is over
+    others = [(0, b"user-%d" % number, 1, 0) for number in range(30)]
+    history = History()
+    play(history, [("put", others), ("put", [(2, b"a", 1, 0)]), ("commit", None), ("clock", PERIOD)])
+    assert len(history.accounts.state()) == len(others)
+
+
 @examples(150)
 @given(st.lists(puts, max_size=40), steps)
 def test_a_state_of_a_format_before_goes_over_step_by_step(names, found) -> None:
