@@ -78,6 +78,22 @@ def test_what_is_needed_holds_everything(found) -> None:
     play(History(), found)
 
 
+def test_each_name_is_written_again_before_its_record_is_deleted() -> None:
+    # given names that came in ten transactions, whose records are no longer in the log
+    history = History()
+    for number in range(30):
+        history.accounts.put(0, b"user-%d" % number, 1, 0)
+        if number % 3 == 2:
+            history.commit()
+    for _ in range(12):
+        history.commit()
+    assert history.end.needs > 10
+    # when somebody else takes over, then all names are there
+    state = history.accounts.state()
+    history.restart()
+    assert history.accounts.state() == state
+
+
 def test_a_period_that_is_over_does_not_come_back_with_a_restart() -> None:
     # given so many names that the log still has those of the period when it is over
     others = [(0, b"user-%d" % number, 1, 0) for number in range(30)]
