@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pytest
@@ -49,18 +50,32 @@ def test_partitions_are_taken_beside_one_another_and_each_in_order_up_to_its_end
     assert taken == ([0, 1], [5, 6])
 
 
-def test_nothing_is_taken_any_more_when_a_failure_is_told() -> None:
-    failed, ended = threading.Event(), threading.Event()
+def test_a_failure_comes_when_the_last_thread_has_ended() -> None:
+    released = threading.Event()
 
     def fail(key: bytes | None, value: bytes | None, offset: int) -> None:
-        failed.set()
         raise FailStop("torn")
 
-    def take(key: bytes | None, value: bytes | None, offset: int) -> None:
-        assert failed.wait(PATIENCE)
-        ended.wait(0.2)  # longer than an exception needs to come through
-        ended.set()
+    async def story() -> None:
+        # given two threads: one fails, the other goes on
+        loop, began = asyncio.get_running_loop(), asyncio.Event()
+        loop.set_default_executor(ThreadPoolExecutor(2))
 
-    with pytest.raises(FailStop, match="torn"):
-        asyncio.run(give_all([(fail, [Given(0)], 1), (take, [Given(0)], 1)]))
-    assert ended.is_set()
+        def take(key: bytes | None, value: bytes | None, offset: int) -> None:
+            loop.call_soon_threadsafe(began.set)
+            assert released.wait(PATIENCE)
+
+        giving = asyncio.create_task(give_all([(fail, [Given(0)], 1), (take, [Given(0)], 1)]))
+        await began.wait()
+        # when the thread that failed has become free, and the event loop has had time for the exception
+        await asyncio.to_thread(bool)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        has_ended = giving.done()
+        released.set()  # in any case, for asyncio.run waits for all threads
+        # then the exception had to wait for the other thread
+        assert not has_ended
+        with pytest.raises(FailStop, match="torn"):
+            await giving
+
+    asyncio.run(story())
