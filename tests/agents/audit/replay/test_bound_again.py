@@ -189,6 +189,18 @@ def test_no_history_of_deploys_is_taken_for_a_forgery(steps: list[int], data: st
     assert partition.findings(cfg, compiled) == []
 
 
+def test_restarts_keep_the_time_that_a_clock_had_where_a_metric_began() -> None:
+    # given a metric that began with its clock at 100 s, and a restart with the clock at 150 s
+    partition = Partition(lines([100, 101, 150, 151]))
+    first, second = (CLOCKS[0] | {"name": name} for name in "ab")
+    partition.run(plan(first), 1)
+    partition.run(plan(first, second), 3)
+    alone = config(second)
+    partition.run(plan_of(alone, ["a/1"]), 4)
+    # when the metric is made again without the one that had moved the clock, then its events are in their own ticks
+    assert partition.findings(alone, plan_of(alone, ["a/1"])) == []
+
+
 PRESENCE: dict[str, Any] = {
     "relation": "add-remove", "statistic": "mean", "step": "1h", "max_contributions": 2, "epsilon": 1, "lateness": "1m",
     "every": None, "users": None, "algorithm": None, "failure": None,
