@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.slot import accounts as slot_accounts
@@ -106,6 +106,7 @@ def in_words(rows: list[Event], unit: dict[str, Any]) -> Counter[tuple[int, str]
 
 @examples(38)
 @given(people, st.sampled_from(UNITS), schedules)
+@example([("a", 0, "x", 0)] * 3, UNITS[0], [])  # a sample more than the cap
 def test_caps_hold_for_units_slots_and_cells_whatever_happens_to_the_worker(rows, unit, schedule):
     # given events, some of which are late
     now, events = 0, []
