@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.continual_mean import full as full_module
@@ -195,8 +195,14 @@ SHARING = [
 steps = st.integers(0, GRID).map(lambda index: str(index / GRID))
 
 
+def all_of_one(number: str) -> tuple[Row, ...]:
+    """Four samples of each of five users; those of the first user have this number."""
+    return tuple(Row(MANY[n % 5], "0" if n % 5 else number, n, "a") for n in range(20))
+
+
 @examples(15)
 @given(st.sampled_from(SHARING), neighbours(steps, size=60, least=20, users=MANY))
+@example(SHARING[0], Neighbours(MANY[0], all_of_one("0"), all_of_one("1")))
 def test_each_prior_sees_each_user_in_one_array(cfg, pair):
     # given many users with few samples each, so that arrays hold several of them, and one who changes all values
     one, other = Heads(), Heads()
