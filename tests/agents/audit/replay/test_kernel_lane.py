@@ -3,6 +3,7 @@
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,3 +68,10 @@ def test_most_rows_are_taken() -> None:
     assert KERNEL.runs(b"{}") == []
     for written in (b'5, "f00d",1,0,1,7', b'05,"f00d",1,0,1,7', b'5,"f00d",1,0,1,7.0', b'5,"f00d",1,0,1,[7]'):
         assert KERNEL.runs(b'{"m/1|a":[[%b]]}' % written) is None
+
+
+@pytest.mark.parametrize("times", [(3, 5), (5, 3)])
+def test_the_kernel_finds_the_earliest_time_of_rows_in_any_order(times: tuple[int, int]) -> None:
+    rows = ",".join(f'[{time},"f00d",{number},0,1,7]' for number, time in enumerate(times, 1))
+    (run,) = KERNEL.runs(f'{{"m/1|a":[{rows}]}}'.encode())
+    assert run[-1] == 3
