@@ -17,9 +17,9 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import CompactArray, Int16, Int32, Int64, Schema
 
 from shoal.agents.kafka.metadata import NAME, TAGS, MetadataRequest
+from shoal.agents.misplaced import Place
 
 LASTING = 60.0  # seconds after which an open transaction is said to hold a partition back
-Place = tuple[str, int]  # topic and partition
 
 
 class OpenTransaction(NamedTuple):

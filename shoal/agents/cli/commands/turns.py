@@ -60,7 +60,7 @@ def _check(config: Config, topic: str, by: str) -> None:
 def _now(
     ledger: Ledger, settings: KafkaSettings, config: Config, topic: str
 ) -> tuple[list[Position], list[tuple[str, int]]]:
-    """How far the clocks of a topic are, and its active versions that have them.
+    """Positions of a topic's clocks, and the active metric versions that use these clocks.
 
     Raises:
         LedgerError: no version of the topic has the present epoch, so a restart would change nothing.
@@ -73,9 +73,8 @@ def _now(
         raise LedgerError(
             f"topic {topic}: no active version has its present clocks, so there is nothing to restart{again}"
         )
-    known = config.under(terms_of(ledger, config))
-    of_topic = known.model_copy(update={"metric": known.metrics_of(topic)})
-    found = positions(settings, of_topic, ledger.partitions(app))
+    partitions = {name: count for name, count in ledger.partitions(app).items() if name == topic}
+    found = positions(settings, config.under(terms_of(ledger, config)), partitions)
     return found, [(row.metric, row.version) for row in rows]
 
 
@@ -90,7 +89,7 @@ def _words(topic: str, found: list[Position], ending: list[tuple[str, int]]) -> 
 
 
 def _confirm(*, yes: bool) -> None:
-    """Ask on a terminal.
+    """Ask on the terminal whether to restart the clocks, unless `yes`.
 
     Raises:
         LedgerError: there is no terminal to ask on.

@@ -106,10 +106,9 @@ def _warn_before_charge(session: Session, settings: KafkaSettings, verified: Ver
     if not new:
         return
     log = structlog.get_logger("shoal.worker")
-    for one in positions(settings, session.config, counts):
-        if new & set(one.metrics):
-            for warning in warnings(session.path, [one]):
-                log.warning("clock_ahead", warning=warning)
+    found = [one for one in positions(settings, session.config, counts) if new & set(one.metrics)]
+    for warning in warnings(session.path, found):
+        log.warning("clock_ahead", warning=warning)
 
 
 def _say_lane(domain: Stages) -> None:
