@@ -32,7 +32,7 @@ class Stretch:
     misplaced: int = 0
 
     def take_in(self, offset: int) -> None:
-        """Count a record."""
+        """Count a misplaced record at an offset."""
         self.first, self.last = min(self.first, offset), max(self.last, offset)
         self.misplaced += 1
 
@@ -136,7 +136,7 @@ def _take(raw: bytes | None, found: Letters) -> dict[str, Any] | None:
 
 
 def _explain(letter: dict[str, Any], found: Letters) -> None:
-    """Note what tells why so many records were refused: their framing, or that they are misplaced."""
+    """Add a dead letter to the counts of misplaced records and of framings."""
     topic, partition, offset = (letter[name] for name in ("topic", "partition", "offset"))
     if letter["reason"] == REASON:
         stretch = found.stretches.setdefault((topic, partition, letter["metric"]), Stretch(offset, offset))

@@ -149,7 +149,7 @@ class Ledger:
             return sum(one.releases for one in owners.owners(connection, app).values() if one.by_workers)
 
     def epochs(self, app: str) -> dict[str, int]:
-        """How often the clocks of each topic of an app were restarted."""
+        """Number of clock restarts of an app, by topic."""
         with self.database.read() as connection:
             return turns.epochs(connection, app)
 

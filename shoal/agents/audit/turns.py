@@ -16,7 +16,7 @@ from shoal.models.tables import CLOCK, MetricVersion, Turn
 
 
 def epochs(connection: Connection, app: str) -> Counter[str]:
-    """How often the clocks of each topic of an app were restarted."""
+    """Number of clock restarts of an app, by topic."""
     rows = connection.execute(select(Turn.topic).where(Turn.app == app, Turn.kind == CLOCK))
     return Counter(row.topic for row in rows)
 
@@ -48,7 +48,7 @@ def check_epochs(connection: Connection, app: str, charged: Iterable[tuple[str, 
 
 
 def lost_turns(connection: Connection) -> str | None:
-    """What shows that restarts are missing from the log: a version of a later epoch than there were restarts."""
+    """Evidence that the log has lost clock restarts: a version of a later epoch than the log has; None without any."""
     counts: dict[str, Counter[str]] = {}
     for row in connection.execute(select(MetricVersion.app, MetricVersion.metric, MetricVersion.parameters)):
         topic, epoch = epoch_of(row.parameters)

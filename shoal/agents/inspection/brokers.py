@@ -97,7 +97,7 @@ def _topics(findings: Findings, settings: KafkaSettings, config: Config) -> Veri
 
 
 def _times_ahead(findings: Findings, asked: Asked, config: Config, verified: Verified) -> None:
-    """How far a wrong clock can push each metric, by the settings of the topics."""
+    """Add to the findings how far a wrong clock can push event times, by the settings of the topics."""
     found = pushes(config, verified.configs)
     asked.ahead = [push.fields() for push in found]
     for text in in_words(found):

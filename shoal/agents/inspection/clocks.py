@@ -21,7 +21,7 @@ SLACK = 60 * 10**6  # microseconds by which clocks of hosts may differ
 
 
 class Position(NamedTuple):
-    """How far the clock of some metrics has come in a topic, in the partition where it is furthest; microseconds."""
+    """Latest time of a clock, in the partition of its topic where it is furthest; in microseconds."""
 
     topic: str
     partition: int

@@ -159,7 +159,7 @@ def dead_letters(
 
 
 def _explained(found: Letters, config: Config) -> Iterator[str]:
-    """What explains the letters, each with what to do."""
+    """Causes that several dead letters share, each with its remedy, as lines for a terminal."""
     for topic, stretches in sorted(found.misplaced().items()):
         shares = {place: stretch.share for place, stretch in stretches.items()}
         user = next((str(metric.user) for metric in config.metrics_of(topic)), "the user")
@@ -175,7 +175,7 @@ def _explained(found: Letters, config: Config) -> Iterator[str]:
 
 
 def _explained_fields(found: Letters) -> dict[str, Any]:
-    """The same explanations for programs; nothing if there are none."""
+    """Causes that several dead letters share, as JSON fields; empty without any."""
     wrong = [
         {
             "topic": topic,
