@@ -48,7 +48,9 @@ def _contributions() -> Schema:
                       by_name(GROUP_KEY, rows(one))),
             "s": said("By the same: start of the tick, and cell, samples, total, cell, ... summed over users.",
                       by_name(GROUP_KEY, rows(partial))),
+            "a": said("The last accepted loss of the source partition, if any: its id in the ledger.", COUNT),
         },
+        ("a",),
     ))  # fmt: skip
 
 
@@ -96,11 +98,14 @@ def _bound_changelog() -> Schema:
             "Of each metric that was added, how far its clock had come where it began, if it had.",
             by_name(LABEL, INTEGER),
         ),
+        "turn": said("The last accepted loss, if any: its id in the ledger.", COUNT),
+        "gapped": said("The metrics that had begun before an accepted loss.", rows(LABEL)),
+        "resumes": said("The time of the beat from which records count after an accepted loss.", INTEGER),
         "record": said("The last record of the log, which has this mark's digest.", COUNT),
         "needs": said("The first record of the log that a successor needs; 0: all, and what stands before it.", COUNT),
         "cost": said("The most bytes that what this transaction logs may have, whatever the values; format 4.", COUNT),
     }
-    body = _mark(fields, ("beat", "reached", "record", "needs", "cost"))
+    body = _mark(fields, ("beat", "reached", "turn", "gapped", "resumes", "record", "needs", "cost"))
     return file("bound-changelog", body | {
         "title": "Mark of the changelog of bound",
         "description": "The value under key \\0mark of APP.bound.TOPIC.changelog, JSON. Under \\0topic is the source "

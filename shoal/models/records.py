@@ -81,6 +81,7 @@ class Message:
     idle: bool = False  # at `wall`, the source partition had nothing more
     contributions: Mapping[str, list[Row]] = field(default_factory=dict)  # by `name/version|group`
     partials: Mapping[str, list[Partial]] = field(default_factory=dict)  # by the same; one for each tick
+    turn: int = 0  # id of the last accepted loss of the source partition: offsets may begin again after it
 
     def encode(self) -> bytes:
         """JSON with one-letter keys, since contributions are the bulk of what shoal writes."""
@@ -88,6 +89,7 @@ class Message:
             {
                 "t": self.topic, "p": self.partition, "n": self.number, "o": self.offset, "w": self.wall,
                 "m": self.watermarks, "i": self.idle, "c": self.contributions, "s": self.partials,
+                **({"a": self.turn} if self.turn else {}),
             },
             _as_written,
         )  # fmt: skip
@@ -97,7 +99,8 @@ class Message:
         """The message again, with lists where its rows were tuples."""
         wire = orjson.loads(raw)
         return cls(
-            wire["t"], wire["p"], wire["n"], wire["o"], wire["w"], wire["m"], wire["i"], wire["c"], wire["s"]
+            wire["t"], wire["p"], wire["n"], wire["o"], wire["w"], wire["m"], wire["i"], wire["c"], wire["s"],
+            wire.get("a", 0),
         )  # fmt: skip
 
 

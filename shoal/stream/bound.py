@@ -15,7 +15,8 @@ import orjson
 from shoal.mechanisms.accounts import COUNTED, Accounts, Site
 from shoal.models.config.reading import NEWEST
 from shoal.models.errors import FailStop
-from shoal.models.events import Refused, parse, read_user, read_value
+from shoal.models.events import Refused, parse
+from shoal.models.losses import AcceptedLoss
 from shoal.models.records import BEAT_HEADER, Message, dead_letter_bytes
 from shoal.stream.contributions import Outgoing, Outlets, Waiting
 from shoal.stream.deltas.restoring import Restoring
@@ -26,6 +27,8 @@ from shoal.stream.kernel.batches import Batches
 from shoal.stream.kernel.known import unknown
 from shoal.stream.kernel.reader import Kernel, kernel_of
 from shoal.stream.machine import Record
+from shoal.stream.source.intake import Intake
+from shoal.stream.source.losses import Losses
 from shoal.stream.state_mark import FORMAT, LOG_FORMAT, MARK, check_mark, format_of, lacks, lost, returned, start_of
 from shoal.stream.topic import Metric, TopicPlan
 
@@ -42,33 +45,6 @@ class Bound:
     first_record: int  # the transaction's first record in the changelog
     needs: int  # the first record of the changelog that a successor needs after it
     cost: int  # the most bytes that the changelog could get, whatever the values
-
-
-class Intake:
-    """One metric in one source partition: reads its sample from an event, and gives it to the accounts."""
-
-    __slots__ = (
-        "_add", "_clip", "_get_user", "_get_value", "_place_of", "_reading", "_user_path", "accounts", "metric",
-    )  # fmt: skip
-
-    def __init__(self, metric: Metric, accounts: Accounts) -> None:
-        self.metric, self.accounts = metric, accounts
-        # Called for every event, so looked up once.
-        self._get_user, self._get_value, self._place_of = metric.get_user, metric.get_value, metric.place_of
-        self._user_path, self._reading = metric.section.user, metric.section.reading
-        self._clip, self._add = metric.clip, accounts.add
-
-    def take_in(self, event: dict[str, Any], raw: bytes, time: int, effective: int) -> str | None:
-        """Count the metric's sample. If it cannot be read or does not count, return why, and change nothing."""
-        try:
-            user = read_user(self._get_user(event), raw, self._user_path, self._reading)
-            group = None if self._place_of is None else self._place_of(event, raw)
-            value = self._clip(read_value(self._get_value(event)))
-        except Refused as refused:
-            return refused.reason
-        except Exception:  # a record that breaks the reader is bad input too: none may stop the stream
-            return "error"
-        return self._add(user, group, value, time, effective)
 
 
 class BoundPartition:
@@ -107,6 +83,7 @@ class BoundPartition:
             self.kernel.begin(accounts)
         self._all_intakes = [Intake(metric, one) for metric, one in zip(plan.metrics, accounts, strict=True)]
         self._intakes = self._all_intakes  # of metrics that have begun
+        self._losses = Losses()
         self._log = LogEnd(Rolling([logged for one in accounts for logged in one.logged]))
         self._idle_wall: int | None = None
         self._ended = False
@@ -139,6 +116,16 @@ class BoundPartition:
         self._starts = {metric.label: None if metric.label in waiting else offset for metric in self.plan.metrics}
         self._find_begun()
 
+    def lose(self, loss: AcceptedLoss, first: int) -> None:
+        """Go on behind an accepted loss; `first`: the first offset of the topic. Called after a restoration.
+
+        Where presence is protected, all that is left is read, and counts from the beat on that the loss names.
+        """
+        self._losses.accept(loss, (label for label, start in self._starts.items() if start is not None))
+        self.next_offset = first if loss.place.next is None else loss.place.next
+        self._outgoing.turn = self._losses.turn
+        self._find_begun()
+
     def restoring(self) -> Restoring:
         """The restoration, which takes the changelog record by record."""
         return Restoring(self._where(), self.accounts, self._check_mark, self._adopt)
@@ -163,6 +150,8 @@ class BoundPartition:
             one.label: start_of(where, one.label, one.section.start, mark, one.section.epoch) for one in metrics
         }
         self._retired = sorted({*mark.get("retired", ()), *mark["starts"]} - self._starts.keys())
+        self._losses.load(mark)
+        self._outgoing.turn = self._losses.turn
         self._find_begun()
         self._kept = restore_clocks(self._event_clocks, mark)
         for metric in metrics:
@@ -194,7 +183,7 @@ class BoundPartition:
         begun = [self._starts.get(intake.metric.label) is not None for intake in self._all_intakes]
         self._intakes = [intake for intake, has_begun in zip(self._all_intakes, begun, strict=True) if has_begun]
         if self.kernel is not None:
-            self.kernel.activate(begun)
+            self.kernel.activate([has_begun and not self._losses.is_waiting for has_begun in begun])
 
     def _check_accounts(self, mark: dict[str, Any]) -> None:
         expected: dict[str, list[int]] = mark.get("accounts", {})
@@ -261,6 +250,8 @@ class BoundPartition:
                 self._accept_clock(record)
                 everyone = self._readers()  # metrics may have begun
                 continue
+            if self._losses.is_waiting:
+                continue
             readers = everyone
             event: dict[str, Any] | None
             try:
@@ -322,6 +313,8 @@ class BoundPartition:
         for index, reason in refusals if len(refusals) == len(self._event_clocks) else ():
             self._refuse([one for one in self._intakes if one.metric.clock == index], reason, record)
         if header == BEAT_HEADER:
+            if len(refusals) < len(self._event_clocks) and self._losses.hear(time):
+                self._find_begun()
             self._begin_reached(record.offset)
 
     def _begin_reached(self, offset: int) -> None:
@@ -330,6 +323,7 @@ class BoundPartition:
             latest, start = self._event_clocks[metric.clock].latest, metric.section.start
             if self._starts.get(metric.label, 0) is None and latest is not None and latest >= (start or 0):
                 self._starts[metric.label] = offset
+                self._losses.begun(metric.label)
                 self._find_begun()
 
     def _refuse(self, intakes: Iterable[Intake], reason: str, record: Record) -> None:
@@ -390,6 +384,7 @@ class BoundPartition:
             "watermarks": self._kept | {one.clock.label: one.latest for one in self._event_clocks},
             **kept_of_beats(self._event_clocks),
             **({"reached": self._reached} if self._reached else {}),
+            **self._losses.mark(),
             **({"retired": self._retired} if self._retired else {}),
         }
 

@@ -37,7 +37,8 @@ class SourceClock:
     watermarks: dict[str, int | None] = field(default_factory=dict)
     idle_wall: int | None = None
     past: dict[str, list[list[int]]] = field(default_factory=dict)  # clock -> [wall, watermark], oldest first
-    offset: int | None = None  # what its last message says; not kept in the state
+    offset: int | None = None  # what its last message says, as the next; not kept in the state
+    turn: int = 0
 
     def follows(self, message: Message, where: str, *, waits: bool = False) -> bool:
         """Whether a message is the next one, which it then was; if not, it was here before.
@@ -69,7 +70,7 @@ class SourceClock:
                 f"offset {message.offset}) where {self.number + 1} was due; a message is lost: do not go on, find out "
                 "whether a topic was re-created or truncated"
             )
-        self.number, self.offset = message.number, message.offset
+        self.number, self.offset, self.turn = message.number, message.offset, message.turn
         return True
 
     def _may_differ(self, message: Message) -> bool:
@@ -82,8 +83,8 @@ class SourceClock:
         Nor is it enough where samples wait: when they were sent depends on how transactions were cut, too.
         """
         if message.number < self.number:
-            return self.offset is not None and message.offset > self.offset
-        return message.offset != self.offset or message.watermarks is None
+            return self.offset is not None and (message.turn > self.turn or message.offset > self.offset)
+        return (message.turn, message.offset) != (self.turn, self.offset) or message.watermarks is None
 
     def hear(self, message: Message, idle_after_ms: int) -> None:
         """Take in a message's clock."""

@@ -164,6 +164,7 @@ class Outgoing:
 
     def __init__(self, plan: TopicPlan, partition: int, waiting: Waiting) -> None:
         self.numbers = [0] * plan.contributions_partitions
+        self.turn = 0  # the last accepted loss
         self._waiting = waiting
         self._plan = plan
         self._partition = partition
@@ -204,7 +205,7 @@ class Outgoing:
         self.numbers[home] += 1
         return Message(
             self._plan.topic, self._partition, self.numbers[home], next_offset, wall,
-            contributions=rows, partials=partials,
+            contributions=rows, partials=partials, turn=self.turn,
         )  # fmt: skip
 
 

@@ -52,6 +52,7 @@ def _is_whole(message: Message) -> bool:
     plain: tuple[tuple[Any, type], ...] = (
         (message.topic, str), (message.partition, int), (message.number, int), (message.offset, int),
         (message.wall, int), (message.idle, bool), (message.contributions, dict), (message.partials, dict),
+        (message.turn, int),
     )  # fmt: skip
     if not all(type(value) is kind for value, kind in plain) or message.partition < 0:
         return False

@@ -197,6 +197,15 @@ class Domain(Protocol):
         none; for other stages always None.
         """
 
+    async def pass_loss(self, partition: StagePartition, machine: Machine, mark: bytes, first: int) -> bytes | None:
+        """Have a restored machine go on behind the loss that was accepted for the state with this mark, if any.
+
+        Returns the id of the topic that is read from then on. `first`: the first offset of that topic.
+        """
+
+    def remedy(self, topic: str) -> str:
+        """What an operator can do if a topic lacks what a state has yet to read."""
+
     async def watch_deployment(self) -> None:
         """Raise FailStop once another configuration is in use; runs from the first takeover on, and never waits."""
 

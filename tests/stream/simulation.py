@@ -84,6 +84,7 @@ class Cluster:
         self.sources = [Source([]) for _ in range(sources)]
         self.homes = [Home() for _ in range(homes)]
         self.wall = 0
+        self.kernel: Any = None
 
     def produce(self, events: Iterable[bytes]) -> None:
         """Each event to its user's partition, in order."""
@@ -121,7 +122,7 @@ class Cluster:
     def _bound_machine(self, index: int) -> BoundPartition:
         source = self.sources[index]
         if source.machine is None:
-            source.machine = BoundPartition(self.plan, index)
+            source.machine = BoundPartition(self.plan, index, kernel=self.kernel)
             source.machine.restore(source.changelog)
             if source.machine.next_offset is None:
                 source.machine.start(0)

@@ -134,7 +134,7 @@ def test_what_breaks_a_reader_is_bad_input_and_not_the_end_of_the_stream(monkeyp
     def broken(*_: object) -> None:
         raise RuntimeError("a bug in reading")
 
-    for name in ("bound.parse", "event_time.read_time", "bound.read_user"):
+    for name in ("bound.parse", "event_time.read_time", "source.intake.read_user"):
         machine = bound(config(NAIVE))
         with monkeypatch.context() as patch:
             patch.setattr(f"shoal.stream.{name}", broken)

@@ -88,7 +88,7 @@ def test_what_cannot_be_used_is_refused_and_touches_nothing(unit, monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError("a bug in reading")
 
-    monkeypatch.setattr("shoal.stream.bound.read_value", broken)
+    monkeypatch.setattr("shoal.stream.source.intake.read_value", broken)
     stage.run(Event("a", 1))
     assert reasons(stage)[3:] == ["error"]
     assert not stage.state

@@ -1,0 +1,1 @@
+"""What one source partition does with its records."""

@@ -1,0 +1,182 @@
+"""Accepted losses: behind one, a stream is that of the records that were read, whatever dies where."""
+
+import importlib
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.agents.lost_records import accepted, digest_of
+from shoal.models.config.file import Config
+from shoal.models.errors import FailStop
+from shoal.models.losses import AcceptedLoss, Place
+from shoal.models.records import Message
+from shoal.models.times import iso
+from shoal.stream.bound import BoundPartition
+from shoal.stream.clock import SourceClock
+from shoal.stream.event_time import time_in_headers
+from shoal.stream.file_run import Line, beat_line
+from shoal.stream.machine import StagePartition
+from shoal.stream.state_mark import MARK
+from tests.privacy.attended import SECOND, present
+from tests.stream.simulation import SECRET, STAMP, Cluster, config, event
+from tests.support.backends import BACKENDS, KERNEL
+from tests.support.effort import examples
+
+MODULES = {name: importlib.import_module("shoal_kernel") if name == KERNEL else None for name in BACKENDS}
+USERS = [f"user{number}" for number in range(6)]
+SUM: dict[str, Any] = {"statistic": "sum", "algorithm": "sharp", "step": "10s", "max_gap": 3}
+VALUES: list[dict[str, Any]] = [SUM, {"algorithm": "naive", "lateness": "3s"}]
+PRESENT: list[dict[str, Any]] = [{"statistic": "sum"}, {"statistic": "sum", "lateness": "3s"}]
+
+actions = st.lists(
+    st.tuples(
+        st.sampled_from(["bound", "release", "crash_bound", "crash_release"]), st.integers(0, 1), st.integers(1, 9)
+    ),
+    max_size=30,
+)
+samples = st.lists(st.tuples(st.sampled_from(USERS), st.integers(0, 9)), min_size=1, max_size=25)
+losses = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 9), st.booleans()), max_size=2)
+
+
+class LossyCluster(Cluster):
+    """Two partitions of a source that lose records, and an operator who accepts it."""
+
+    def __init__(self, cfg: Config, lane: str) -> None:
+        super().__init__(cfg, 2, 2)
+        self.kernel = MODULES[lane]
+        self.rows: list[AcceptedLoss] = []
+        self.begins = [0, 0]  # the offset of each topic from which on records are read
+        self._before: list[list[Line]] = [[], []]  # what was read before that
+
+    def lose(self, index: int, count: int, *, anew: bool = False, beat: int | None = None) -> None:
+        """So many records are gone ahead of a state; `anew`: and the topic is another one, whose offsets begin again.
+
+        With the time of a beat, nothing in the ledger tells how many.
+        """
+        source, raw = self.sources[index], self.sources[index].changelog.get(MARK)
+        self.crash_bound(index)  # its owner is locked out
+        if raw is None:
+            return
+        before = self._row(index, raw)
+        position = orjson.loads(raw)["offset"] if before is None else self.begins[index]
+        self._before[index] += source.log[self.begins[index] : position]
+        self.begins[index] = following = 0 if anew else min(position + count, len(source.log))
+        if anew:
+            rest = source.log[position + count :]
+            source.log = [line._replace(offset=number) for number, line in enumerate(rest)]
+        place = Place(digest_of(SECRET, raw), "id", position, following)
+        self.rows.append(AcceptedLoss(len(self.rows) + 1, "events", index, place, "operator", "now"))
+        if beat is not None:
+            self.rows[-1] = self.rows[-1]._replace(place=Place(place.mark, "id", beat=beat))
+
+    def counting(self, index: int, beat: int | None = None) -> list[Line]:
+        """The records of a partition that count: after a loss with a beat none before it, but all beats."""
+        rest = self.sources[index].log[self.begins[index] :]
+        first = next((number for number, line in enumerate(rest) if (time_of(line) or 0) >= (beat or 0)), len(rest))
+        beats = rest if beat is None else [line for line in rest[:first] if line.value is None] + rest[first:]
+        return [*self._before[index], *beats]
+
+    def _row(self, index: int, raw: bytes) -> AcceptedLoss | None:
+        return accepted(self.rows, StagePartition("bound", "events", index), raw, SECRET)
+
+    def _bound_machine(self, index: int) -> BoundPartition:
+        source, is_new = self.sources[index], self.sources[index].machine is None
+        machine = super()._bound_machine(index)
+        raw = source.changelog.get(MARK)
+        if is_new and raw is not None and (loss := self._row(index, raw)) is not None:
+            machine.lose(loss, 0 if loss.place.beat is None else self.begins[index])
+        return machine
+
+
+def time_of(line: Line) -> int | None:
+    """The time of a beat in microseconds; None for other records."""
+    found = time_in_headers(line) if line.value is None else None
+    return None if found is None else found[1]
+
+
+def alone(cfg: Config, logs: list[list[Line]]) -> list[bytes]:
+    """The releases of a cluster that never heard of any loss."""
+    cluster = Cluster(cfg, 2, 2)
+    for source, lines in zip(cluster.sources, logs, strict=True):
+        source.log = [line._replace(offset=number) for number, line in enumerate(lines)]
+    cluster.drain()
+    return cluster.releases()
+
+
+def send(cluster: Cluster, found: list[tuple[str, int]], first: int, every: int = 0) -> int:
+    """Events in order of time, with a beat in all partitions after each of so many; returns the last time."""
+    now = first
+    for number, (user, step) in enumerate(found):
+        now += step
+        cluster.produce([event(user, number % 5 / 4, now)])
+        if every and number % every == 0:
+            beat(cluster, now)
+    return now
+
+
+def beat(cluster: Cluster, seconds: int) -> None:
+    for source in cluster.sources:
+        source.log.append(beat_line(len(source.log), seconds * SECOND)._replace(timestamp=STAMP))
+
+
+def play(cluster: Cluster, schedule: list[tuple[str, int, int]]) -> None:
+    for action, where, amount in schedule:
+        cluster.act(action, where, amount)
+
+
+@pytest.mark.parametrize("lane", MODULES)
+@examples(80)
+@given(st.lists(st.tuples(samples, actions, losses), min_size=1, max_size=3), actions)
+def test_behind_losses_the_stream_is_that_of_the_records_that_were_read(lane, history, last):
+    cfg = config(*VALUES)
+    cluster, now = LossyCluster(cfg, lane), 100
+    # given records that are gone ahead of the state, again and again, while machines die at any place
+    for found, schedule, lost in history:
+        now = send(cluster, found, now)
+        play(cluster, schedule)
+        for index, count, anew in lost:
+            cluster.lose(index, count, anew=anew)
+    play(cluster, last)
+    cluster.end(iso((now + 20) * SECOND).encode())
+    cluster.drain()
+    # then releases are those of the others
+    assert cluster.releases() == alone(cfg, [cluster.counting(index) for index in range(2)])
+
+
+@pytest.mark.parametrize("lane", MODULES)
+@examples(80)
+@given(samples, samples, samples, actions, actions, actions, st.integers(0, 1), st.integers(0, 6), st.booleans())
+def test_where_presence_is_protected_no_record_before_the_beat_counts(
+    lane, before, lost, after, first, waiting, second, index, count, anew
+):
+    cfg = present(*PRESENT)
+    cluster = LossyCluster(cfg, lane)
+    now = send(cluster, before, 100, every=3)
+    play(cluster, first)
+    now = send(cluster, lost, now, every=3)
+    # given a loss of any length, which may end anywhere among the records that are left
+    resumes = (now + 1) * SECOND
+    cluster.lose(index, count, anew=anew, beat=resumes)
+    play(cluster, waiting)
+    beat(cluster, now + 5)
+    now = send(cluster, after, now + 6, every=3)
+    play(cluster, second)
+    beat(cluster, now + 40)
+    cluster.drain()
+    # then the releases are those without all that was left before the beat
+    beats = [resumes if index == number and cluster.rows else None for number in range(2)]
+    assert cluster.releases() == alone(cfg, [cluster.counting(number, beats[number]) for number in range(2)])
+
+
+def test_a_message_behind_a_loss_is_told_from_one_with_its_number_and_offset():
+    clock = SourceClock()
+    for number in (1, 2):
+        assert clock.follows(Message("events", 0, number, 10 * number, 0, {}, turn=1), "here")
+    # then what only came again is left out
+    assert not clock.follows(Message("events", 0, 2, 20, 0, {}, turn=1), "here")
+    # and a state that is older than its messages, and goes on another way, is found out
+    with pytest.raises(FailStop, match="state is older than its messages"):
+        clock.follows(Message("events", 0, 2, 20, 0, {}, turn=2), "here")
