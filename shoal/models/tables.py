@@ -15,7 +15,7 @@ from shoal.models.exact import exact_text
 ACTIVE, RETIRED, ENDED = "active", "retired", "ended"
 FILE_RUN, WORKERS = "file-run", "workers"
 ALL_PARTITIONS = "all"
-CLOCK = "clock"
+CLOCK, LOSS = "clock", "loss"
 
 NAMES = {
     "pk": "pk_%(table_name)s",
@@ -144,13 +144,14 @@ class PartitionCount(Table):
 
 
 class Turn(Table):
-    """What an operator decided about how a topic is read from then on, once and for good: a restart of its clocks.
+    """What an operator decided about how a topic is read from then on, once and for good.
 
-    A restart has neither partition nor place: it holds for metric versions that are registered after it.
+    A restart of its clocks has neither partition nor place: it holds for metric versions that are registered after it.
+    An accepted loss has both (`shoal/models/losses.py`): it holds for the state that its place names.
     """
 
     __tablename__ = "turn"
-    __table_args__ = (sa.CheckConstraint("kind IN ('clock')", name="kind"),)
+    __table_args__ = (sa.CheckConstraint("kind IN ('clock', 'loss')", name="kind"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     app: Mapped[str]

@@ -22,6 +22,7 @@ from shoal.agents.audit.owners import Ownership, Version
 from shoal.agents.audit.registration import Agreement, Request, ended_when, version_name
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
+from shoal.models.losses import AcceptedLoss, Place
 from shoal.models.tables import ENDED, RETIRED, MetricVersion
 
 
@@ -159,6 +160,18 @@ class Ledger:
             registration.lock(connection)
             check_whole(connection)
             return turns.restart_clock(connection, app, topic, who, now())
+
+    def losses(self, app: str) -> list[AcceptedLoss]:
+        """The losses of sources that were accepted for an app, in order."""
+        with self.database.read() as connection:
+            return turns.losses(connection, app)
+
+    def accept_loss(self, app: str, topic: str, places: Mapping[int, Place], who: str) -> list[AcceptedLoss]:
+        """Accept losses of a source, by partition."""
+        with self.database.write() as connection:
+            registration.lock(connection)
+            check_whole(connection)
+            return turns.accept_loss(connection, app, topic, places, who, now())
 
     def partitions(self, app: str) -> dict[str, int]:
         """Partitions of the topics that an app's workers have read; empty after file runs alone."""

@@ -3,16 +3,21 @@
 A clock never goes back. If a wrong time took it too far, the operator restarts the clocks of the topic: versions that
 are registered afterwards have clocks of the next epoch, which have heard nothing. Older versions keep theirs. So
 nothing that was closed is closed again, and a version never changes its clock.
+
+Where records of a source were gone before they were read, the operator accepts the loss: the partition goes on behind
+it, with the same versions, accounts and noise, and nothing is charged. An accepted loss holds for the one state that it
+names, so none is applied twice; of several for one state the last one holds.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import orjson
 from sqlalchemy import Connection, insert, select
 
 from shoal.models.errors import LedgerError
-from shoal.models.tables import CLOCK, MetricVersion, Turn
+from shoal.models.losses import AcceptedLoss, Place
+from shoal.models.tables import CLOCK, LOSS, MetricVersion, Turn
 
 
 def epochs(connection: Connection, app: str) -> Counter[str]:
@@ -26,6 +31,26 @@ def restart_clock(connection: Connection, app: str, topic: str, who: str, at: st
     row = {"app": app, "kind": CLOCK, "topic": topic, "who": who, "at": at}
     connection.execute(insert(Turn).values(row))
     return epochs(connection, app)[topic]
+
+
+def accept_loss(
+    connection: Connection, app: str, topic: str, places: Mapping[int, Place], who: str, at: str
+) -> list[AcceptedLoss]:
+    """Accept losses of a topic, by partition; what was written."""
+    for partition, place in places.items():
+        row = {"partition": partition, "place": place.encode(), "who": who, "at": at}
+        connection.execute(insert(Turn).values(row | {"app": app, "kind": LOSS, "topic": topic}))
+    return losses(connection, app)[-len(places) :]
+
+
+def losses(connection: Connection, app: str) -> list[AcceptedLoss]:
+    """The accepted losses of an app, in order."""
+    named = select(Turn.id, Turn.topic, Turn.partition, Turn.place, Turn.who, Turn.at)
+    rows = connection.execute(named.where(Turn.app == app, Turn.kind == LOSS).order_by(Turn.id))
+    return [
+        AcceptedLoss(number, topic, partition or 0, Place.decode(place or "{}"), who, at)
+        for number, topic, partition, place, who, at in rows
+    ]
 
 
 def epoch_of(parameters: str) -> tuple[str, int]:

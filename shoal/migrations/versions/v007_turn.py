@@ -19,7 +19,7 @@ def upgrade() -> None:
         sa.Column("place", sa.Text(), nullable=True),
         sa.Column("who", sa.String(), nullable=False),
         sa.Column("at", sa.String(), nullable=False),
-        sa.CheckConstraint("kind IN ('clock')", name=op.f("ck_turn_kind")),
+        sa.CheckConstraint("kind IN ('clock', 'loss')", name=op.f("ck_turn_kind")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_turn")),
     )
 

@@ -9,6 +9,7 @@ import pytest
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Registration
 from shoal.models.errors import LedgerError
+from shoal.models.losses import Place
 from tests.agents.audit.audit_examples import APP, register, version
 
 
@@ -56,3 +57,17 @@ def test_a_log_that_lost_a_restart_is_refused(ledger: Ledger) -> None:
         connection.exec_driver_sql("DELETE FROM turn")
     with pytest.raises(LedgerError, match="table turn of the audit log has lost rows"):
         register(ledger, version(number=2, epoch=1))
+
+
+def test_accepted_losses_are_kept_by_app_and_partition_in_their_order(ledger: Ledger) -> None:
+    register(ledger, version())
+    places = {0: Place("f00d", "id", first=7, next=9), 2: Place("beef", "id", first=1, next=4)}
+    found = ledger.accept_loss(APP, "purchases", places, "operator")
+    assert [(loss.topic, loss.partition, loss.place, loss.who) for loss in found] == [
+        ("purchases", partition, place, "operator") for partition, place in places.items()
+    ]
+    later = ledger.accept_loss(APP, "purchases", {0: Place("cafe", "id", beat=10**15)}, "another")
+    assert ledger.losses(APP) == [*found, *later]
+    assert ledger.losses("other") == []
+    # and they are no restarts of clocks
+    assert ledger.epochs(APP) == {}

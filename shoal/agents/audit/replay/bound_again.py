@@ -23,6 +23,8 @@ Plan = Callable[[Config], TopicPlan]
 class BoundAgain:
     """The bound stage of one source partition, as far as its metrics are still configured.
 
+    A metric that had begun before an accepted loss is left out: the topic no longer has all of its records.
+
     A metric that was added later begins at the offset that the stage's mark names, with the time that its clock had
     reached by then: metrics that share the clock may have moved it, and may be retired by now.
     """
@@ -32,7 +34,9 @@ class BoundAgain:
     ) -> None:
         self._partition, self._log, self._kernel = partition, mark["log"], kernel
         labels = {f"{metric.name}/{metric.version}": metric for metric in config.metrics_of(topic)}
-        known = {label: metric for label, metric in labels.items() if label in mark["starts"]}
+        self.gapped = labels.keys() & {*mark.get("gapped", ())}
+        known = {label: one for label, one in labels.items() if label in mark["starts"] and label not in self.gapped}
+        self.recomputes = bool(known)
         self._known = clocks_of(tuple(known.values()))
         self._beats_ahead = beats_ahead(self._known)
         starts: dict[int, list[MetricSection]] = {}

@@ -8,7 +8,7 @@ The order of reading keeps younger records from being taken for forged, and olde
 then the ends of releases and activations, the marks of the stages, and the ends of the contributions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -106,6 +106,8 @@ class _Replay:
         self.yielded: dict[Way, SentRows] = {}  # by the events
         self.sent: dict[Way, SentRows] = {}  # in the topic
         self.clocks: dict[tuple[str, int], Promises] = {}  # after a source partition's last event
+        self.gapped: dict[tuple[str, int], Set[str]] = {}  # metrics of which it lost records
+        self.losses = session.ledger.losses(settings.app)
         self._on_progress, self._done, self._total = on_progress, 0, 0
 
     def _plan(self, topic: str, config: Config) -> TopicPlan:
@@ -282,6 +284,11 @@ class _Replay:
         again = BoundAgain(
             self.agreed.config, topic, lambda config: self._plan(topic, config), partition, span.mark, self.kernel
         )
+        self._note_loss(f"{topic}[{partition}]", span.mark, again.gapped)
+        self.gapped[topic, partition] = again.gapped
+        if not again.recomputes:
+            self.clocks[topic, partition] = []
+            return
         if span.first > again.first:
             message = f"events {again.first} to {span.first - 1} are gone; nothing can be recomputed without them"
             self.findings.add("events", f"{topic}[{partition}]", message)
@@ -295,6 +302,19 @@ class _Replay:
                 rows.add(message_)
             self._advance(len(records))
         self.clocks[topic, partition] = again.clocks()
+
+    def _note_loss(self, where: str, mark: Mapping[str, Any], gapped: Set[str]) -> None:
+        """Say what an accepted loss leaves unproven, or that the log lacks what the state knows of."""
+        turn = mark.get("turn")
+        if turn is None:
+            return
+        loss = next((one for one in self.losses if one.id == turn), None)
+        if loss is None:
+            self.findings.add("state", where, "its state is behind an accepted loss that the audit log does not have")
+        elif gapped:
+            names = ", ".join(sorted(gapped))
+            message = f"{loss.words()}; contributions of {names} are taken as they are, not recomputed from events"
+            self.findings.add("lost", where, message, failure=False)
 
     def _note(self, home: int, message: Message, *, must: bool) -> None:
         """Take in a message. `must`: it was there before bound's mark was read, so bound must know of it."""
@@ -322,4 +342,5 @@ class _Replay:
             if sent.messages != span.mark["numbers"][home]:
                 message = f"the topic has {sent.messages} messages, and bound has sent {span.mark['numbers'][home]}"
                 self.findings.add("contributions", where, message)
-            compare(self.findings, where, plan, yielded, sent, self.clocks[topic, partition])
+            gapped, clocks = self.gapped[topic, partition], self.clocks[topic, partition]
+            compare(self.findings, where, plan, yielded, sent, clocks, gapped)
