@@ -73,7 +73,7 @@ class App:
         """The position of the next owner, and the messages that readers see."""
         read = (self.source, self.settings.contributions)
         domain, reach = ToyDomain([self.source], self.settings.app, 1), Reach(self.settings)
-        takeover = Takeover(self.settings, domain, TopicIds(self.settings, read), reach, Group())
+        takeover = Takeover(self.settings, domain, TopicIds(self.settings, read, domain.remedy), reach, Group())
         taken = (await takeover.take([self.partition], set())).partitions[self.partition]
         self.writers.append(taken.writer)
         async with Reader(self.settings) as reader:

@@ -74,7 +74,7 @@ class App:
         read = (self.source, self.settings.contributions, self.settings.releases, self.settings.activations)
         domain = ToyDomain([self.source], self.settings.app, 1)
         reach = Reach(self.settings)
-        return Takeover(self.settings, domain, TopicIds(self.settings, read), reach, group or Group())
+        return Takeover(self.settings, domain, TopicIds(self.settings, read, domain.remedy), reach, group or Group())
 
     async def take(self, group: Group | None = None) -> Taken:
         taken = await self.takeover(group).take(self.partitions, {TP(self.settings.releases, 0)})
@@ -279,7 +279,7 @@ async def leave_open(app: App) -> None:
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (partial(lie, read=1_000), "ends at 5 but 1000 were read; the topic was made anew, or lost records"),
+        (partial(lie, read=1_000), "ends at 5 but 1000 were read: the topic lost records"),
         (partial(lie, published=9), "the state has published 9, the topic ends with 1"),
         (cut, r"bound.*changelog\[0\]: its first records were deleted, by retention or by hand"),
         (leave_open, "a transaction of an unknown producer is open"),

@@ -175,6 +175,12 @@ class ToyDomain:
             if last != machine.number:
                 raise FailStop(f"the state has published {machine.number}, the topic ends with {last}")
 
+    async def pass_loss(self, *_: object) -> None:
+        """No loss is accepted here."""
+
+    def remedy(self, topic: str) -> str:
+        return f"bring {topic} back"
+
     async def watch_deployment(self) -> None:
         """Nothing to watch."""
 

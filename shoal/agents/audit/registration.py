@@ -13,6 +13,7 @@ from shoal.agents.audit.completeness import check_whole
 from shoal.agents.audit.database import now
 from shoal.agents.audit.owners import take_over
 from shoal.agents.audit.turns import check_epochs, epoch_of
+from shoal.agents.lost_records import changed_count
 from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.config.unit import parse_unit
 from shoal.models.digests import parameters_digest
@@ -325,7 +326,4 @@ def _check_partitions(connection: Connection, request: Request) -> None:
     known = known_partitions(connection, request.app)
     for topic, partitions in request.partitions.items():
         if known.get(topic, partitions) != partitions:
-            raise LedgerError(
-                f"topic {topic!r} has {partitions} partitions and is registered with {known[topic]}: its users would "
-                "start again elsewhere; restore the count, or use another [kafka] app with another key"
-            )
+            raise LedgerError(changed_count(topic, partitions, known[topic]))

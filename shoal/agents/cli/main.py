@@ -31,6 +31,7 @@ COMMANDS: Table = {
     "topics": Command(f"{HERE}.kafka:topics", "Create the topics that are missing, verify the others."),
     "migrate": Command(f"{HERE}.audit:migrate", "Bring the schema of the audit log up to date."),
     "budget": Command(f"{HERE}.budget:budget", "Show what was charged and what is left."),
+    "accept-loss": Command(f"{HERE}.turns:accept_loss", "Accept that records were gone before they were read."),
     "restart-clock": Command(f"{HERE}.turns:restart_clock", "Restart a clock that a wrong time took too far."),
     "broker": Command(f"{HERE}.kafka:broker", "Run a real Kafka on this machine, for development."),
     "audit": Group(

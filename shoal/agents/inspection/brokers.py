@@ -1,6 +1,7 @@
 """What Kafka says: brokers, rights, topics, their policies and records, each in a section of its own."""
 
 import asyncio
+from collections.abc import Mapping
 
 from shoal.agents.inspection.findings import BROKERS, POLICIES, RECORDS, RIGHTS, TOPICS, Asked, Findings
 from shoal.agents.inspection.passed import passed_releases
@@ -17,16 +18,19 @@ from shoal.models.errors import KafkaError
 NEEDS_BROKERS = "it needs a broker that answers"
 
 
-def ask_kafka(findings: Findings, config: Config) -> Asked:
-    """Ask for everything; what is refused is among the findings."""
+def ask_kafka(findings: Findings, config: Config, registered: Mapping[str, int]) -> Asked:
+    """Ask for everything; what is refused is among the findings.
+
+    `registered`: partitions of the topics in the ledger.
+    """
     settings, before = settings_of(config), len(findings.refused)
-    asked = _answering(findings, settings, config)
+    asked = _answering(findings, settings, config, registered)
     if (refused := findings.refused[before:]) and asked.refused is None:
         asked.partitions, asked.refused = {}, str(refused[0])
     return asked
 
 
-def _answering(findings: Findings, settings: KafkaSettings, config: Config) -> Asked:
+def _answering(findings: Findings, settings: KafkaSettings, config: Config, registered: Mapping[str, int]) -> Asked:
     with findings.looking_at(BROKERS) as found:
         asyncio.run(_reach(settings))
         found.ok(f"{settings.brokers} answers")
@@ -35,7 +39,7 @@ def _answering(findings: Findings, settings: KafkaSettings, config: Config) -> A
             findings.sections[name].leave(NEEDS_BROKERS)
         return Asked()
     unknown = _rights(findings, settings, config)
-    verified = _topics(findings, settings, config)
+    verified = _topics(findings, settings, config, registered)
     clock = clock_warnings(asyncio.run(seconds_ahead(settings)))
     for text in clock:
         findings.sections[BROKERS].warn(text)
@@ -76,11 +80,13 @@ def _rights(findings: Findings, settings: KafkaSettings, config: Config) -> list
     return unknown
 
 
-def _topics(findings: Findings, settings: KafkaSettings, config: Config) -> Verified | None:
+def _topics(
+    findings: Findings, settings: KafkaSettings, config: Config, registered: Mapping[str, int]
+) -> Verified | None:
     """The topics as they are; a wrong policy is told from a wrong topic."""
     topics, policies = findings.sections[TOPICS], findings.sections[POLICIES]
     try:
-        verified = asyncio.run(verify_topics(settings, config.topics, create=False))
+        verified = asyncio.run(verify_topics(settings, config.topics, create=False, registered=registered))
     except PolicyError as error:
         topics.ok("all are there, with the partitions that they must have")
         findings.refuse(POLICIES, error)

@@ -1,20 +1,13 @@
-"""Event clocks that are ahead of today, by the state that workers left in Kafka, and the way on from there."""
+"""Event clocks that are ahead of today, by the states that workers left in Kafka, and the way on from there."""
 
-import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-from aiokafka import TopicPartition
-
-from shoal.agents.kafka.changelog import Reader
-from shoal.agents.kafka.settings import BOUND, KafkaSettings
-from shoal.agents.kafka.topics import kafka_errors
+from shoal.agents.inspection.states import State
 from shoal.models.config.file import Config
 from shoal.models.times import iso
-from shoal.stream.state_mark import MARK
 from shoal.stream.topic import Clock, clocks_of
 
 SLACK = 60 * 10**6  # microseconds by which clocks of hosts may differ
@@ -39,18 +32,12 @@ class Position(NamedTuple):
         return f"{self.topic}[{self.partition}]: the clock of {', '.join(self.metrics)} is at {iso(self.time)}"
 
 
-def positions(settings: KafkaSettings, config: Config, partitions: Mapping[str, int]) -> list[Position]:
-    """How far each clock of a configuration has come, of the topics whose `partitions` are given.
-
-    Raises:
-        KafkaError: the brokers cannot be used.
-    """
-    return [
-        found
-        for topic in config.topics
-        if topic in partitions
-        for found in _furthest(config, topic, asyncio.run(_marks(settings, topic, partitions[topic])))
-    ]
+def positions(config: Config, states: Iterable[State]) -> list[Position]:
+    """How far each clock of a configuration has come by the states of sources."""
+    marks: dict[str, list[dict[str, Any]]] = {}
+    for state in states:
+        marks.setdefault(state.partition.topic, []).append(state.mark)
+    return [found for topic in config.topics if topic in marks for found in _furthest(config, topic, marks[topic])]
 
 
 def warnings(path: Path, found: list[Position]) -> Iterator[str]:
@@ -76,13 +63,3 @@ def _furthest(config: Config, topic: str, marks: list[dict[str, Any]]) -> Iterat
             latest, partition = max(times)
             names = tuple(section.name for section in sections if clocks_of((section,))[0].label == clock.label)
             yield Position(topic, partition, clock, names, latest)
-
-
-async def _marks(settings: KafkaSettings, topic: str, partitions: int) -> list[dict[str, Any]]:
-    """The mark of each partition's state; empty where there is none."""
-    tps = [TopicPartition(settings.changelog(BOUND, topic), number) for number in range(partitions)]
-    with kafka_errors(settings):
-        async with Reader(settings) as reader:
-            bounds = await reader.bounds(tps)
-            last = [await reader.last_committed(tp, bounds[tp]) for tp in tps]
-    return [orjson.loads(one.value or b"{}") if one is not None and one.key == MARK else {} for one in last]

@@ -15,7 +15,7 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import Agreement, ended_when, version_name
 from shoal.agents.audit.session import Session, load_config, read_key, refuse_absent, terms_of
 from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
-from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, TOPICS, Asked, Findings
+from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, Asked, Findings
 from shoal.agents.inspection.promises import in_words, promises
 from shoal.agents.inspection.times_ahead import times_expected_ahead
 from shoal.agents.kafka.settings import KafkaSettings, settings_of
@@ -29,7 +29,8 @@ from shoal.models.tables import ENDED
 
 NO_KAFKA = "no [kafka] section: only what `shoal run` needs was checked"
 FIRST = ("metrics", "guarantee", "unit", "budget", "partitions", "log")
-SECTIONS = ("configuration", "guarantee", "key", "ledger", *OF_KAFKA, "kernel", "workers")
+STATES = "states"
+SECTIONS = ("configuration", "guarantee", "key", "ledger", *OF_KAFKA, STATES, "kernel", "workers")
 
 
 class Inspection:
@@ -64,34 +65,47 @@ class Inspection:
         if ledger is not None:
             with self.findings.looking_at("ledger"):
                 config = config.under(terms_of(ledger, config))
-        asked = self._kafka(config)
+        asked = self._kafka(config, ledger)
         self._fields |= asked.fields()
         self._warn(config, asked)
-        self._clocks(config, asked)
         self._kernel(config)
         agreement = book = None
         if key is not None and ledger is not None:
+            self._states(config, asked, Session(self._path, config, key, ledger))
             self._logged(config, ledger, asked.passed)
             agreement = self._agree(Session(self._path, config, key, ledger), asked.partitions)
             book = None if agreement is None else ledger.budget_report()
         self._guarantee(config, agreement, book)
 
-    def _kafka(self, config: Config) -> Asked:
+    def _kafka(self, config: Config, ledger: Ledger | None) -> Asked:
         if not config.has_kafka:
             self.findings.sections[BROKERS].leave(NO_KAFKA)
             return Asked(warnings=[NO_KAFKA])
         from shoal.agents.inspection.brokers import ask_kafka  # a file run's check need not wait for a client of Kafka
 
-        return ask_kafka(self.findings, config)
+        registered = {} if ledger is None else ledger.partitions(config.kafka.app)
+        return ask_kafka(self.findings, config, registered)
 
-    def _clocks(self, config: Config, asked: Asked) -> None:
-        """Clocks that are ahead of today, by the states of workers; whoever cannot read them knows of none."""
+    def _states(self, config: Config, asked: Asked, session: Session) -> None:
+        """Whether workers could take over the states that are there, and whose clocks are ahead of today."""
         if not asked.partitions:
             return
         from shoal.agents.inspection.clocks import positions, warnings
+        from shoal.agents.inspection.states import Judge
 
-        with self.findings.looking_at(TOPICS) as found:
-            for text in warnings(self._path, positions(settings_of(config), config, asked.partitions)):
+        with self.findings.looking_at(STATES) as found:
+            losses = session.ledger.losses(config.kafka.app)
+            judge = Judge(
+                settings_of(config), self._path, config.topics, session.ledger.log_id, losses, session.key.secret
+            )
+            states, refusals = judge.refusals(asked.partitions)
+            for error in refusals:
+                self.findings.refuse(STATES, error)
+            if not refusals:
+                found.ok(f"a worker could go on with {many(sum(one.raw_mark is not None for one in states), 'state')}")
+            for loss in losses:
+                found.ok(loss.words())
+            for text in warnings(self._path, positions(config, states)):
                 found.warn(text)
                 self.warnings.append(text)
 

@@ -77,6 +77,12 @@ class Reader:
                 raise FailStop(f"{names}: a transaction of an unknown producer is open; only shoal may write there")
             await asyncio.sleep(0.05)
 
+    async def committed_bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """First offset of each partition, and up to where everything is committed or aborted."""
+        wanted = list(partitions)
+        first, last = await asyncio.gather(self._all.beginning_offsets(wanted), self._committed.end_offsets(wanted))
+        return {tp: (first[tp], last[tp]) for tp in wanted}
+
     async def with_open_transactions(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Those of the partitions in which somebody's transaction has no end."""
         return await self._open(await self.bounds(partitions))
@@ -113,13 +119,39 @@ class Reader:
         back = FIRST_LOOK_BACK
         while first < end:
             start = max(first, end - back)
-            records = await self._read(tp, start, end)
+            records = await self._between(tp, start, end)
             if records:
                 return records[-1]
             if start == first:
                 return None
             back *= 8
         return None
+
+    async def first_value(self, tp: TopicPartition, bounds: tuple[int, int], key: bytes) -> bytes | None:
+        """The value of the first committed record with this key, among those that one fetch brings."""
+        first, end = bounds
+        self._committed.assign([tp])
+        self._committed.seek(tp, first)
+        while await self._committed.position(tp) < end:
+            if fetched := (await self._committed.getmany(tp, timeout_ms=200)).get(tp):
+                return next((record.value for record in fetched if record.key == key), None)
+        return None
+
+    async def last_values(
+        self, tp: TopicPartition, bounds: tuple[int, int], keys: frozenset[bytes]
+    ) -> dict[bytes, bytes | None]:
+        """Of each key the last committed value, as far as there is one; the end of the partition is stable."""
+        first, end = bounds
+        back = FIRST_LOOK_BACK
+        while True:
+            start = max(first, end - back)
+            found: dict[bytes, bytes | None] = {}
+            for record in await self._between(tp, start, end):
+                if record.key in keys:
+                    found[record.key] = record.value
+            if found.keys() == keys or start == first:
+                return found
+            back *= 8
 
     async def oldest_age_ms(self, tp: TopicPartition) -> int | None:
         """Age of the first record by its own timestamp; None if the partition is empty."""
@@ -131,13 +163,16 @@ class Reader:
                 return int(time.time() * 1000) - int(records[0].timestamp)
         return None
 
-    async def _read(self, tp: TopicPartition, start: int, end: int) -> list[Record]:
+    async def _between(self, tp: TopicPartition, start: int, end: int) -> list[Record]:
+        """The committed records between two offsets."""
+        if start >= end:
+            return []
         self._committed.assign([tp])
         self._committed.seek(tp, start)
         records: list[Record] = []
         while await self._committed.position(tp) < end:
             fetched = await self._committed.getmany(tp, timeout_ms=200)
-            records = [record for record in fetched.get(tp, ()) if record.offset < end][-1:] or records
+            records += [record for record in fetched.get(tp, ()) if record.offset < end]
         return records
 
 

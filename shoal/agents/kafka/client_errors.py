@@ -22,7 +22,6 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.models.errors import FailStop, KafkaError
-from shoal.stream.state_mark import REMEDY
 
 LIMIT_MS = 5_000
 # What the other side has against our certificate, as OpenSSL writes it: SSLV3_ALERT_CERTIFICATE_UNKNOWN, or in words.
@@ -199,5 +198,5 @@ def lost_records(error: errors.OffsetOutOfRangeError) -> FailStop:
     lost = ", ".join(f"{tp.topic}[{tp.partition}] at offset {offset}" for tp, offset in error.args[0].items())
     return FailStop(
         f"{lost}: the records to read next are not in the topic; retention deleted them, the topic was made anew, or "
-        f"an unclean leader election lost them: {REMEDY}"
+        f"an unclean leader election lost them: run `shoal check`, which names what is lost, and the way on"
     )

@@ -7,7 +7,7 @@ topic that has another id or more partitions, or is gone, causes a fail-stop. `m
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from aiokafka.errors import UnknownTopicOrPartitionError
@@ -15,6 +15,7 @@ from aiokafka.errors import UnknownTopicOrPartitionError
 from shoal.agents.kafka.metadata import MetadataRequest
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.topics import admin
+from shoal.agents.lost_records import changed_count, made_anew
 from shoal.models.errors import FailStop, KafkaError
 from shoal.stream.state_mark import ANEW
 
@@ -50,8 +51,9 @@ async def ask(settings: KafkaSettings, topics: Iterable[str]) -> tuple[dict[str,
 class TopicIds:
     """The ids that the topics had when this worker first asked, which must not change."""
 
-    def __init__(self, settings: KafkaSettings, topics: Iterable[str]) -> None:
-        self._settings, self._topics = settings, tuple(topics)
+    def __init__(self, settings: KafkaSettings, topics: Iterable[str], remedy: Callable[[str], str]) -> None:
+        """`remedy`: what an operator can do about a topic that was made anew."""
+        self._settings, self._topics, self._remedy = settings, tuple(topics), remedy
         self._known: dict[str, TopicId] = {}
         self._missed: Counter[str] = Counter()  # looks in a row in which a topic was not there
 
@@ -59,9 +61,16 @@ class TopicIds:
         """Ask, compare with what is known, and return it."""
         ids, missing = await ask(self._settings, self._topics)
         for topic, now in ids.items():
-            check(topic, self._known.setdefault(topic, now), now)
+            self._check(topic, self._known.setdefault(topic, now), now)
         self._missed = Counter({topic: self._missed[topic] for topic in missing & self._known.keys()})
         return self._known
+
+    def _check(self, topic: str, known: TopicId, now: TopicId) -> None:
+        """Refuse a topic that was replaced, or grew."""
+        if now.id != known.id:
+            raise FailStop(f"{made_anew(topic)}; {self._remedy(topic)}")
+        if now.partitions != known.partitions:
+            raise FailStop(changed_count(topic, now.partitions, known.partitions))
 
     async def watch(self) -> None:
         """Ask for ever; brokers that do not answer are no answer.
@@ -81,27 +90,3 @@ class TopicIds:
             self._missed[topic] += 1
             if self._missed[topic] >= MISSED_LIMIT:
                 raise FailStop(f"topic {topic} was deleted; bring back the topics that belong together, or {ANEW}")
-
-
-def check(topic: str, known: TopicId, now: TopicId) -> None:
-    """Refuse a topic that was replaced, or grew."""
-    if now.id != known.id:
-        raise FailStop(_made_anew(topic))
-    if now.partitions != known.partitions:
-        raise FailStop(
-            f"topic {topic} has {now.partitions} partitions instead of {known.partitions}; a changed count re-hashes "
-            f"users and groups: restore the count, or use a new topic and {ANEW}"
-        )
-
-
-def check_state(topic: str, saved: bytes | None, now: TopicId) -> None:
-    """Refuse a state that was made of another topic of this name."""
-    if saved is not None and saved.decode() != now.id:
-        raise FailStop(_made_anew(topic))
-
-
-def _made_anew(topic: str) -> str:
-    return (
-        f"topic {topic} was made anew: it is not the one that was read or written before; bring back the topics that "
-        f"belong together, or {ANEW}"
-    )

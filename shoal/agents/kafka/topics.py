@@ -35,6 +35,7 @@ from shoal.agents.kafka.topic_policies import (
     wrong_policies,
 )
 from shoal.agents.kafka.transactions import START_LIMIT
+from shoal.agents.lost_records import changed_count
 from shoal.models.errors import KafkaError
 from shoal.stream.state_mark import ANEW
 
@@ -101,12 +102,20 @@ def kafka_errors(settings: KafkaSettings) -> Iterator[None]:
         raise kind(f"{settings.brokers}: {type(error).__name__}: {str(error)[:200]}") from error
 
 
-async def verify_topics(settings: KafkaSettings, sources: Sequence[str], *, create: bool = True) -> Verified:
-    """Make what is missing (or refuse, without `create`), then compare everything with what it must be."""
+async def verify_topics(
+    settings: KafkaSettings, sources: Sequence[str], *, create: bool = True, registered: Mapping[str, int] | None = None
+) -> Verified:
+    """Make what is missing (or refuse, without `create`), then compare everything with what it must be.
+
+    `registered`: partitions of the topics in the ledger.
+    """
     async with admin(settings) as client:
         counts = await _settled(client, sources)
         await _refuse_missing(client, settings, [topic for topic in sources if topic not in counts])
         read = {topic: counts[topic] for topic in sources}
+        for topic, count in read.items():
+            if count != (before := (registered or {}).get(topic, count)):
+                raise KafkaError(changed_count(topic, count, before))
         wanted = wanted_topics(settings, read)
         created = await _create(client, settings, {n: w for n, w in wanted.items() if n not in counts}, create)
         # Now those show, too, that were made by others a moment ago, with other counts and policies perhaps.

@@ -46,7 +46,7 @@ class Host:
         self.reach = Reach(settings)
         self.timings = Timings(settings)
         read = (*domain.sources, settings.contributions, settings.releases, settings.activations)
-        self.topic_ids = TopicIds(settings, read)
+        self.topic_ids = TopicIds(settings, read, domain.remedy)
         self.sink = Sink(domain.sink, self.hold, self.let_go)
         self.sink.on_delivered = self.timings.delivered
         self.app: Any = None

@@ -22,16 +22,17 @@ from shoal.agents.kafka.changelog import group_offsets
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.topics import Verified
 from shoal.agents.lane import Lane, lane_of_environment, unknown_of
+from shoal.agents.lost_records import accepted, changed_count, no_state, remedy
 from shoal.agents.worker.deployment import Deployment
 from shoal.agents.worker.health import AUDIT, EQUIVOCATION, MISSING_RELEASE, Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.threads import in_thread
 from shoal.models.errors import AuditError, FailStop, LedgerError
+from shoal.models.losses import AcceptedLoss
 from shoal.models.tables import RETIRED
 from shoal.stream.guard import PublishedBefore
 from shoal.stream.machine import Machine, Record, StagePartition
 from shoal.stream.release import ReleasePartition
-from shoal.stream.state_mark import ANEW
 from shoal.stream.topic import TopicPlan, plan_topic
 
 log = structlog.get_logger("shoal.audit")
@@ -60,6 +61,7 @@ class Stages:
         self._former: dict[str, int] = {}
         self._homes: dict[int, dict[str, dict[str, int]]] = {}  # what those partitions have to make again
         self._made_again = MadeAgain(session.ledger, session.config.kafka.app, 0, {}, ())
+        self._losses: list[AcceptedLoss] = []
         self._said: set[tuple[str, str]] = set()
 
     def agree(self, verified: Verified) -> None:
@@ -135,10 +137,7 @@ class Stages:
 
     def _check_count(self, partition: StagePartition, partitions: int) -> None:
         if partition.number >= partitions:
-            raise FailStop(
-                f"topic {partition.topic} has more than the {partitions} partitions it was registered with; a changed "
-                f"count re-hashes users and groups: restore the count, or use a new topic and {ANEW}"
-            )
+            raise FailStop(changed_count(partition.topic, partition.number + 1, partitions))
 
     def _published(self, label: str, group: str, seq: int) -> bytes | None:
         """A release as the ledger held it when this worker started; SQL is asked only where state is behind it."""
@@ -219,10 +218,24 @@ class Stages:
         tp = TopicPartition(partition.topic, partition.number)
         offset = (await group_offsets(self._settings, [tp]))[tp]
         if offset is not None:
-            raise FailStop(
-                f"{partition}: its changelog is empty though offset {offset} was committed; a topic was re-created or "
-                f"truncated: restore it, or {ANEW}"
-            )
+            raise FailStop(no_state(partition, offset))
+
+    async def pass_loss(self, partition: StagePartition, machine: Machine, mark: bytes, first: int) -> bytes | None:
+        """Have a machine go on behind the loss that was accepted for the state with this mark, if any."""
+        if not isinstance(machine, BoundMachine):
+            return None
+        with contextlib.suppress(Unavailable):
+            self._losses = await in_thread(self._session.ledger.losses, self._settings.app)
+        loss = accepted(self._losses, partition, mark, self._session.key.secret)
+        if loss is None:
+            return None
+        machine.lose(loss, first)
+        log.warning("loss_passed", reason=loss.words())
+        return loss.place.topic_id.encode()
+
+    def remedy(self, topic: str) -> str:
+        """What an operator can do if a topic lacks what a state has yet to read."""
+        return remedy(self._session.path, topic, self.sources)
 
     def _compare_heads(self, state: ReleasePartition) -> None:
         for metric, group, seq, chain in state.heads():

@@ -27,9 +27,10 @@ from faust.types.tuples import TP
 
 from shoal.agents.kafka.changelog import Reader
 from shoal.agents.kafka.reachability import Reach, may_pass, name_of
-from shoal.agents.kafka.settings import RELEASE, KafkaSettings
-from shoal.agents.kafka.topic_ids import STATE_KEY, TopicId, TopicIds, check_state
+from shoal.agents.kafka.settings import AUDIT, RELEASE, KafkaSettings
+from shoal.agents.kafka.topic_ids import STATE_KEY, TopicId, TopicIds
 from shoal.agents.kafka.transactions import Writer
+from shoal.agents.lost_records import cut_off, gap, unnamed
 from shoal.agents.process_settings import giving_freed_memory_back
 from shoal.agents.worker.partition import Partition
 from shoal.models.errors import FailStop, KafkaError
@@ -71,6 +72,7 @@ class Loading:
         self._restoration = machine.restoring()
         self.is_log = not isinstance(self._restoration, LastValues)
         self.named: bytes | None = None  # the id of the topic that the state was made of
+        self.mark: bytes | None = None
         self.transactions: list[tuple[int, int, int]] = []  # of a log: first record, first offset, cost
         self._begin: int | None = None  # the offset of the transaction that is being read
         self._size = 0
@@ -92,6 +94,7 @@ class Loading:
             self._is_first = False
             self.transactions.append((int.from_bytes(key[len(PREFIX) :], "big"), self._begin, 0))
         if key == MARK:
+            self.mark = value
             if not self._is_first:
                 cost: int = orjson.loads(value or b"{}").get("cost", self._size)  # marks of format 3 do not say it
                 self.transactions[-1] = (*self.transactions[-1][:2], cost)
@@ -248,14 +251,17 @@ class Takeover:
     ) -> Partition:
         writer, now = self._writers[partition], topic_ids[partition.topic]
         machine, named = loading.machine, loading.named
-        check_state(partition.topic, named, now)
+        if loading.mark is not None:
+            named = await self._domain.pass_loss(partition, machine, loading.mark, source[0]) or named
         writer.preface = [] if named and not loading.is_log else [(STATE_KEY, now.id.encode())]
         if machine.counted and named is None:
-            raise FailStop(f"{partition}: its changelog does not say which topic the state was made of; {REMEDY}")
+            raise FailStop(unnamed(partition))
         if machine.next_offset is None:
             machine.start(source[0])
         position = machine.next_offset if machine.next_offset is not None else source[0]
-        check_position(TP(partition.topic, partition.number), position, source)
+        was, discreet = None if named is None else named.decode(), self._settings.hides_presence
+        if lost := gap(partition, position, was, now.id, source, discreet=discreet):
+            raise FailStop(f"{lost}; {self._domain.remedy(partition.topic)}")
         await self._domain.admit(partition, machine, last, fresh=loading.is_empty)
         part = Partition(self._settings, partition, machine, writer)
         part.begin(position, durable=not loading.is_empty)
@@ -272,28 +278,13 @@ class Takeover:
         for tp in tps:
             offset, (first, end) = committed[tp], bounds[TopicPartition(*tp)]
             positions[tp] = first if offset is None else offset
-            check_position(tp, positions[tp], (first, end))
+            topic = StagePartition(AUDIT, tp.topic, tp.partition)
+            if lost := gap(topic, positions[tp], None, "", (first, end), discreet=self._settings.hides_presence):
+                raise FailStop(f"{lost}; {REMEDY}")
         return positions
-
-
-def check_position(tp: TP, position: int, bounds: tuple[int, int]) -> None:
-    """Refuse to read on where records are missing."""
-    first, end = bounds
-    name = f"{tp.topic}[{tp.partition}]"
-    if position < first:
-        raise FailStop(f"{name}: offsets {position} to {first - 1} are gone; retention deleted them: {REMEDY}")
-    if position > end:
-        raise FailStop(
-            f"{name}: ends at {end} but {position} were read; the topic was made anew, or lost records in an unclean "
-            f"leader election: {REMEDY}"
-        )
 
 
 def check_beginning(changelog: TopicPartition, bounds: tuple[int, int]) -> None:
     """Refuse a changelog whose beginning was cut off: compaction keeps the last value of each key where it was."""
     if bounds[0] > 0:
-        raise FailStop(
-            # Not up to which offset: that depends on values.
-            f"{changelog.topic}[{changelog.partition}]: its first records were deleted, by retention or by hand, and "
-            f"the last values of keys may be among them; set retention.ms=-1 and retention.bytes=-1, and {REMEDY}"
-        )
+        raise FailStop(cut_off(changelog.topic, changelog.partition))

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import OffsetOutOfRangeError, ProducerFenced, TransactionalIdAuthorizationFailed
-from faust.types.tuples import TP
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +21,6 @@ from shoal.agents.kafka.transactions import Writer
 from shoal.agents.worker.app import make_app
 from shoal.agents.worker.outbox import BoundMachine
 from shoal.agents.worker.partition import Partition
-from shoal.agents.worker.takeover import check_position
 from shoal.models.errors import FailStop
 from shoal.stream.file_run import Line
 from shoal.stream.machine import Outbox, StagePartition
@@ -141,17 +139,6 @@ fail()
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 1
         assert done.stderr.count("shoal: no way on") == 1
-
-
-@pytest.mark.parametrize(
-    ("position", "message"),
-    [(9, r"events\[0\]: offsets 9 to 9 are gone; retention"), (21, r"events\[0\]: ends at 20 but 21 were read")],
-)
-def test_missing_records_end_the_worker(position: int, message: str) -> None:
-    with pytest.raises(FailStop, match=message):
-        check_position(TP("events", 0), position, (10, 20))
-    check_position(TP("events", 0), 10, (10, 20))
-    check_position(TP("events", 0), 20, (10, 20))
 
 
 def test_records_that_an_election_lost_under_a_running_worker_are_explained_by_it() -> None:

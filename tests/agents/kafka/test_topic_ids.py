@@ -24,7 +24,7 @@ async def delete(kafka: Kafka, topic: str) -> None:
 def test_a_deleted_topic_is_named(kafka: Kafka) -> None:
     # given a topic that is known, and one that never was there
     topic, absent = kafka.create_topic(kafka.name("events"), 2), kafka.name("absent")
-    topic_ids = TopicIds(KafkaSettings(kafka.bootstrap, "app"), [topic, absent])
+    topic_ids = TopicIds(KafkaSettings(kafka.bootstrap, "app"), [topic, absent], "bring {} back".format)
     assert run(topic_ids.learn())[topic].partitions == 2
     topic_ids.note_missing()
     # when it is deleted
@@ -38,5 +38,5 @@ def test_a_deleted_topic_is_named(kafka: Kafka) -> None:
         topic_ids.note_missing()
     # and what is there again in between is the topic, or another one
     kafka.create_topic(topic, 2)
-    with pytest.raises(FailStop, match=f"topic {topic} was made anew"):
+    with pytest.raises(FailStop, match=f"topic {topic} was made anew.*; bring {topic} back"):
         wait_until(lambda: not run(topic_ids.learn()), 30, lambda: "not made")

@@ -2,22 +2,25 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.registration import version_name
-from shoal.agents.audit.session import load_config, terms_of
+from shoal.agents.audit.session import load_config, open_session, terms_of
 from shoal.agents.audit.turns import epoch_of
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
 from shoal.agents.inspection.clocks import Position, positions
+from shoal.agents.inspection.losses import Acceptance
+from shoal.agents.inspection.states import read_states
 from shoal.agents.kafka.settings import KafkaSettings, needed_settings
 from shoal.agents.reading.digits import printable
 from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError, LedgerError
+from shoal.models.losses import AcceptedLoss
 from shoal.models.tables import ACTIVE
-from shoal.models.times import iso
+from shoal.models.times import iso, time_of_text
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic, as metrics of the configuration name it.")]
 By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides this; the ledger keeps it.")]
@@ -40,7 +43,7 @@ def restart_clock(config: ConfigPath, topic: Topic, by: By, yes: Yes = False, as
         found, ending = _now(ledger, settings, loaded, topic)
         for line in _words(topic, found, ending):
             say(f"shoal: {printable(line)}")
-        _confirm(yes=yes)
+        _confirm("Restart the clocks?", yes=yes)
         epoch = ledger.restart_clock(loaded.kafka.app, topic, by)
     fields = {
         "topic": topic, "epoch": epoch, "by": by, "ends": [list(version) for version in ending],
@@ -48,6 +51,63 @@ def restart_clock(config: ConfigPath, topic: Topic, by: By, yes: Yes = False, as
     }  # fmt: skip
     text = f"restart {epoch} of the clocks of {topic}: raise the version of each of its metrics, then restart workers"
     result(fields, as_json=as_json, text=lambda: printable(text))
+
+
+def accept_loss(
+    config: ConfigPath,
+    topic: Topic,
+    by: By,
+    partition: Annotated[int | None, typer.Option("--partition", min=0, help="Only this partition.")] = None,
+    beat: Annotated[
+        str | None,
+        typer.Option(
+            "--beat", metavar="TIME", help="Under add-remove: the beat from which records count; by default the next."
+        ),
+    ] = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Accept that records of a topic are gone before they were read, and let workers go on behind them.
+
+    Versions, accounts and noise stay, and nothing is charged: releases are of the records that were read. What comes
+    again finds caps used and periods closed. Under add-remove no record counts before a beat that is still to come.
+
+    Example: shoal accept-loss shoal.toml purchases --by "on-call engineer"
+    """
+    loaded = load_config(config)
+    settings = needed_settings(loaded, config)
+    _check(loaded, topic, by)
+    with open_session(config, loaded) as session:
+        acceptance, resumes = Acceptance(session, settings, topic, partition), _beat_of(loaded, beat)
+        losses = acceptance.losses(resumes)
+        if not losses:
+            where = topic if partition is None else f"{topic}[{partition}]"
+            raise LedgerError(f"{where}: it has all records that workers have yet to read, so there is no loss")
+        for loss in losses:
+            say(f"shoal: {printable(loss.words)}; lost and given up are {loss.place.words()}")
+        say("shoal: versions, accounts and noise stay; nothing is charged, and what was published stays")
+        _confirm("Accept the loss?", yes=yes)
+        found = acceptance.accept(losses, resumes, by)
+    fields = {"topic": topic, "by": by, "losses": [_fields(loss) for loss in found]}
+    lines = [loss.words() for loss in found]
+    result(fields, as_json=as_json, text=lambda: printable("\n".join([*lines, "start the workers: they go on there"])))
+
+
+def _fields(loss: AcceptedLoss) -> dict[str, Any]:
+    place = loss.place
+    ends = {"beat": iso(place.beat)} if place.beat is not None else {"first": place.first, "next": place.next}
+    return {"id": loss.id, "partition": loss.partition, "at": loss.at} | ends
+
+
+def _beat_of(config: Config, text: str | None) -> int | None:
+    """The time of a beat that an operator names, in microseconds."""
+    if text is None:
+        return None
+    if not config.protects_presence:
+        raise ConfigError("--beat is for metrics that protect presence; others go on at the next record")
+    if (time := time_of_text(text)) is None:
+        raise ConfigError(f"--beat {text!r} is no time; write it as in 2026-01-31T18:00:00Z")
+    return time
 
 
 def _check(config: Config, topic: str, by: str) -> None:
@@ -74,7 +134,7 @@ def _now(
             f"topic {topic}: no active version has its present clocks, so there is nothing to restart{again}"
         )
     partitions = {name: count for name, count in ledger.partitions(app).items() if name == topic}
-    found = positions(settings, config.under(terms_of(ledger, config)), partitions)
+    found = positions(config.under(terms_of(ledger, config)), read_states(settings, partitions))
     return found, [(row.metric, row.version) for row in rows]
 
 
@@ -88,8 +148,8 @@ def _words(topic: str, found: list[Position], ending: list[tuple[str, int]]) -> 
     yield f"versions of topic {topic} that are registered afterwards are charged, and begin where workers are by then"
 
 
-def _confirm(*, yes: bool) -> None:
-    """Ask on the terminal whether to restart the clocks, unless `yes`.
+def _confirm(question: str, *, yes: bool) -> None:
+    """Ask on the terminal, unless `yes`.
 
     Raises:
         LedgerError: there is no terminal to ask on.
@@ -98,4 +158,4 @@ def _confirm(*, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise LedgerError("nothing is written: there is no terminal to ask on; add --yes")
-    typer.confirm("Restart the clocks? The ledger keeps it for good", abort=True, err=True)
+    typer.confirm(f"{question} The ledger keeps it for good", abort=True, err=True)

@@ -17,6 +17,7 @@ from shoal.agents.audit.session import Session, open_session
 from shoal.agents.cli.output import ConfigPath, say
 from shoal.agents.cli.stopping import leave
 from shoal.agents.inspection.clocks import positions, warnings
+from shoal.agents.inspection.states import read_states
 from shoal.agents.kafka.fail_stop import be_discreet
 from shoal.agents.kafka.settings import KafkaSettings, needed_settings
 from shoal.agents.kafka.topics import Verified
@@ -63,7 +64,12 @@ def worker(
             _say_lane(domain)
             health.running = True
 
-        status = run_worker(settings, domain, on_verified=agree, on_app=lambda app: _serve(session, app, domain))
+        status = run_worker(
+            settings, domain,
+            registered=session.ledger.partitions(settings.app),
+            on_verified=agree,
+            on_app=lambda app: _serve(session, app, domain),
+        )  # fmt: skip
     sys.exit(status)
 
 
@@ -101,12 +107,14 @@ def _patient_session(path: Path) -> Iterator[Session]:
 
 def _warn_before_charge(session: Session, settings: KafkaSettings, verified: Verified) -> None:
     """Log which new versions would go on with a clock that is ahead of today."""
-    counts = {topic: verified.partitions[topic] for topic in (*session.config.topics, settings.contributions)}
+    sources = {topic: verified.partitions[topic] for topic in session.config.topics}
+    counts = sources | {settings.contributions: verified.partitions[settings.contributions]}
     new = {charge.metric for charge in session.check(partitions=counts).charged}
     if not new:
         return
     log = structlog.get_logger("shoal.worker")
-    found = [one for one in positions(settings, session.config, counts) if new & set(one.metrics)]
+    states = read_states(settings, sources)
+    found = [one for one in positions(session.config, states) if new & set(one.metrics)]
     for warning in warnings(session.path, found):
         log.warning("clock_ahead", warning=warning)
 
