@@ -91,7 +91,7 @@ def unlimited(found: Iterable[Push], config: Config) -> Iterator[str]:
     """A warning for each topic whose producers' timestamps are unlimited, with the command that limits them."""
     for topic, stamps in dict.fromkeys((push.topic, push.stamps) for push in found if push.ahead is None):
         by_brokers = all(metric.time for metric in config.metrics_of(topic))
-        setting = f"message.timestamp.type={BY_BROKERS}" if by_brokers else f"{stamps.key}={HOUR}"
+        setting = {"message.timestamp.type": BY_BROKERS} if by_brokers else {stamps.key: str(HOUR)}
         yield (
             f"topic {topic}: a wrong clock pushes event time ahead without limit ({stamps}); "
             f"run {alter_command(config.kafka.brokers, topic, setting)}"

@@ -27,35 +27,34 @@ Configs = Mapping[str, Mapping[str, str]]  # by topic
 
 
 class WrongPolicy(NamedTuple):
-    """A setting of a topic that deletes, or does not compact, what it must."""
+    """A topic of the app whose settings delete records that must stay, or do not compact it."""
 
     topic: str
-    key: str
-    actual: str | None
-    must: str
+    settings: Mapping[str, tuple[str | None, str]]  # by key: the value that is set, and the one that must be
 
-    def __str__(self) -> str:
-        return f"topic {self.topic}: {self.key} is {self.actual}, must be {self.must}; change it with kafka-configs"
-
-    def command(self, brokers: str) -> str:
-        """The kafka-configs command that restores the required value."""
-        return alter_command(brokers, self.topic, f"{self.key}={self.must}")
+    def said(self, brokers: str) -> str:
+        """What is wrong, and one command for all of it: one setting alone could delete what must stay."""
+        each = ", ".join(f"{key} is {actual}, must be {must}" for key, (actual, must) in self.settings.items())
+        musts = {key: must for key, (_, must) in self.settings.items()}
+        return f"topic {self.topic}: {each}; run {alter_command(brokers, self.topic, musts)}"
 
 
-def alter_command(brokers: str, topic: str, setting: str) -> str:
-    """The kafka-configs command that sets `setting`, KEY=VALUE, of a topic."""
-    alter = f"--alter --entity-type topics --entity-name {topic} --add-config {setting}"
+def alter_command(brokers: str, topic: str, settings: Mapping[str, str]) -> str:
+    """The kafka-configs command that sets these settings of a topic, all at once."""
+    added = ",".join(f"{key}={value}" for key, value in settings.items())
+    alter = f"--alter --entity-type topics --entity-name {topic} --add-config {added}"
     return f"kafka-configs --bootstrap-server {brokers} {alter}"
 
 
 def wrong_policies(wanted: Configs, actual: Configs) -> list[WrongPolicy]:
-    """Settings by which records could be deleted that must stay, or are not compacted."""
-    return [
-        WrongPolicy(name, key, config.get(key), must)
-        for name, config in actual.items()
-        for key in CHECKED
-        if (must := wanted.get(name, {}).get(key)) is not None and config.get(key) != must
-    ]
+    """Topics by whose settings records could be deleted that must stay, or are not compacted."""
+    found = []
+    for name, config in actual.items():
+        musts = {key: must for key in CHECKED if (must := wanted.get(name, {}).get(key)) is not None}
+        wrong = {key: (config.get(key), must) for key, must in musts.items() if config.get(key) != must}
+        if wrong:
+            found.append(WrongPolicy(name, wrong))
+    return found
 
 
 def weak_durability(app: str, replicas: Mapping[str, int], configs: Configs) -> list[str]:

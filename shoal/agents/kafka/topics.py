@@ -121,7 +121,7 @@ async def verify_topics(
         # Now those show, too, that were made by others a moment ago, with other counts and policies perhaps.
         _check_counts(settings, wanted, await _settled(client, wanted))
         configs, denied = await read_configs(client, [*wanted, *read])
-        _check_policies(wanted, {name: config for name, config in configs.items() if name not in created})
+        _check_policies(settings, wanted, {name: config for name, config in configs.items() if name not in created})
         durability = weak_durability(settings.app, await _replicas(client, configs), configs)
     of_sources = {name: configs[name] for name in read if name in configs}
     with kafka_errors(settings):
@@ -213,9 +213,9 @@ async def read_configs(
     return configs, [name for error, _, _, name, _ in resources if error == DENIED]
 
 
-def _check_policies(wanted: dict[str, tuple[int, dict[str, str]]], actual: Configs) -> None:
+def _check_policies(settings: KafkaSettings, wanted: dict[str, tuple[int, dict[str, str]]], actual: Configs) -> None:
     for wrong in wrong_policies({name: config for name, (_, config) in wanted.items()}, actual):
-        raise PolicyError(str(wrong))
+        raise PolicyError(wrong.said(settings.brokers))
 
 
 async def _check_retention(settings: KafkaSettings, configs: Configs, counts: Mapping[str, int]) -> list[str]:

@@ -131,8 +131,7 @@ class Watching:
         wanted = {name: config for name, (_, config) in wanted_topics(settings, self._sources).items()}
         wrong = wrong_policies(wanted, configs)
         if wrong:
-            texts = [f"{policy}: {policy.command(settings.brokers)}" for policy in wrong]
-            self._domain.health.alarm(POLICY, "; ".join(texts))
+            self._domain.health.alarm(POLICY, "; ".join(policy.said(settings.brokers) for policy in wrong))
         else:
             self._domain.health.all_clear(POLICY)
         lost = {name: losses(configs[name]) for name in self._sources if name in configs}

@@ -47,12 +47,20 @@ def test_losses_of_a_source_are_limits_and_compaction() -> None:
     assert losses({"cleanup.policy": "compact", "retention.ms": "5"}) == "cleanup.policy = compact"
 
 
-def test_a_wrong_policy_comes_with_the_command_that_sets_it_right() -> None:
+def test_a_wrong_policy_comes_with_one_command_that_sets_all_of_it_right() -> None:
+    command = (
+        "kafka-configs --bootstrap-server b:9092 --alter --entity-type topics --entity-name app.releases --add-config"
+    )
+    # given one wrong setting, then the command has that one alone
     (wrong,) = wrong_policies({"app.releases": KEEP}, {"app.releases": KEEP | {"retention.ms": "5"}, "events": {}})
-    assert str(wrong) == "topic app.releases: retention.ms is 5, must be -1; change it with kafka-configs"
-    assert wrong.command("b:9092") == (
-        "kafka-configs --bootstrap-server b:9092 --alter --entity-type topics --entity-name app.releases "
-        "--add-config retention.ms=-1"
+    assert wrong.said("b:9092") == f"topic app.releases: retention.ms is 5, must be -1; run {command} retention.ms=-1"
+    # given a compacted topic, whose retention begins to count where it is not compacted any more
+    compacted = {"cleanup.policy": "compact", "retention.ms": "604800000", "retention.bytes": "-1"}
+    (wrong,) = wrong_policies({"app.releases": KEEP}, {"app.releases": compacted})
+    # then one command sets both at once
+    assert wrong.said("b:9092") == (
+        "topic app.releases: retention.ms is 604800000, must be -1, cleanup.policy is compact, must be delete; "
+        f"run {command} retention.ms=-1,cleanup.policy=delete"
     )
 
 
