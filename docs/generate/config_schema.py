@@ -181,6 +181,8 @@ def _default(key: str, value: Any) -> Any:
     if isinstance(value, Fraction):
         exact = exact_text(value)
         return exact if "/" in exact else float(value)
+    if isinstance(value, tuple):
+        return list(value)
     return str(value)
 
 

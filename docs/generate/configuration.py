@@ -126,6 +126,8 @@ def default(name: str, field: FieldInfo) -> str:
         return "none"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if value == ():
+        return "`[]`"
     if isinstance(value, int) and name in DURATIONS:
         return f'`"{format_duration(value)}"`'
     if isinstance(value, Fraction | Decimal):

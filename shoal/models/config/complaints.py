@@ -128,6 +128,8 @@ def _words(name: str, first: Any) -> str:
         return f"must be a table, as in {name} = {TABLES[name]}"
     if name == "groups" and kind in ("tuple_type", "string_type", "too_short"):
         return 'must be a list of keys, as in ["GB", "FR"]; the field that they stand in is the group'
+    if name == "compacted":
+        return 'must be a list of topics, as in ["events"]'
     if name == "contribution_cap" and kind not in ("greater_than_equal", "less_than_equal"):
         return "must be a whole number, median or optimal"
     return WORDS.get(kind) or text.removeprefix("Value error, ").replace("Input should be", "must be")

@@ -25,7 +25,7 @@ from shoal.models.config.per_coordinate import overlap
 from shoal.models.config.section import Duration, Exact, Section
 from shoal.models.config.selection import SelectionSection
 from shoal.models.config.terms import Terms
-from shoal.models.config.unit import Unit, charge, parse_unit
+from shoal.models.config.unit import PERSON, Unit, charge, parse_unit
 from shoal.models.errors import ConfigError
 from shoal.models.exact import exact_text
 
@@ -47,6 +47,9 @@ class KafkaSection(Section):
     replication: int = Field(-1, ge=-1, description="of the topics that shoal creates; -1: the broker's default")
     idle_after: Duration = Field(30_000_000, description="a source partition silent this long stops holding up ticks")
     dead_letters: bool = Field(True, description="false: refused records are only counted")
+    compacted: tuple[str, ...] = Field(
+        (), description="source topics that are read though they are compacted; any other one is refused"
+    )
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         "PLAINTEXT", description="how clients connect to the brokers"
     )
@@ -248,6 +251,7 @@ def _cross_checks(config: Config) -> Iterator[str]:
             config.charge_of(metric)
         except ConfigError as error:
             yield _differing_units(config) or str(error)
+    yield from _wrong_compacted(config)
     for topic in config.topics:
         metrics = config.metrics_of(topic)
         users = sorted({metric.user for metric in metrics})
@@ -262,6 +266,21 @@ def _cross_checks(config: Config) -> Iterator[str]:
                         f"topic {topic!r}: field {value!r} is a value and {pattern!r} is pattern (user, time or group, "
                         "public); a field is one or the other"
                     )
+
+
+def _wrong_compacted(config: Config) -> Iterator[str]:
+    """Refuse a topic of `compacted` that no metric reads, or of whose units one would delete another's records."""
+    for topic in config.kafka.compacted:
+        metrics = config.metrics_of(topic)
+        if not metrics:
+            yield f"[kafka] compacted: no metric reads topic {topic!r}; remove it, or correct its name"
+        for metric in metrics:
+            if metric.protects_presence and metric.privacy_unit != PERSON:
+                yield (
+                    f'[kafka] compacted: metric "{metric.name}" of topic {topic!r} protects the presence of one '
+                    f"{metric.privacy_unit.words()}, and a person's later record deletes an earlier one, which may be "
+                    'in another; set unit = "user" there, or remove the topic from compacted'
+                )
 
 
 def _differing_units(config: Config) -> str | None:

@@ -149,10 +149,26 @@ REFUSED = [
     ('"customer.id"', '"amount.of"', "field 'amount' is a value and 'amount.of' is pattern"),
     ('"basket"', '"Basket!"', 'metric "Basket!": name'),
     ("[kafka]", "[kafka]\nidle_after = '0s'", "[kafka]: idle_after must be longer than 0s"),
+    ("[kafka]", "[kafka]\ncompacted = ['sales']", "[kafka] compacted: no metric reads topic 'sales'; remove it, or"),
+    ("[kafka]", "[kafka]\ncompacted = 'purchases'", "[kafka]: compacted must be a list of topics, as in"),
     ("[kafka]", "[kafk]", "the file: unknown key 'kafk'; did you mean 'kafka'?"),
     ("[audit]", "[audit]\nurll = 1", "[audit]: unknown key 'urll'; did you mean 'url'?"),
     ("[privacy]", "[[privacy]]", "the file"),
 ]  # fmt: skip
+
+
+def test_a_compacted_topic_is_any_units_unless_one_of_them_would_delete_anothers_records(tmp_path):
+    listed = GOOD.replace("[kafka]", "[kafka]\ncompacted = ['purchases']")
+    assert load(written(tmp_path, GOOD)).kafka.compacted == ()
+    assert load(written(tmp_path, listed)).kafka.compacted == ("purchases",)
+    # given presence: of a person's days, the record of one deletes that of another
+    count = listed.split("value =")[0] + (
+        'statistic = "count"\nrelation = "add-remove"\nstep = "1d"\nstart = 2026-01-01\nhorizon = "30d"\nepsilon = 1\n'
+        'time = "at"\nmax_contributions = 4\n'
+    )
+    assert load(written(tmp_path, count)).kafka.compacted == ("purchases",)
+    with pytest.raises(ConfigError, match=r"the presence of one person and day, .* set unit = .user. there, or remove"):
+        load(written(tmp_path, count + 'unit = "user-day"\n'))
 
 
 SUMS = (
