@@ -31,6 +31,7 @@ class KafkaSettings:
     partitions: int = 8  # of contributions and releases, and of activations and dead letters
     replication: int = -1  # the broker's default
     idle_after: float = 30.0
+    compacted: tuple[str, ...] = ()  # source topics that are read though they are compacted
     hides_presence: bool = False  # whether nothing may depend on who is there, not even whether a worker starts
 
     # A transaction ends after `linger`, and sooner where all is processed that came. Far behind, where nobody waits for
@@ -162,6 +163,7 @@ def settings_of(config: Config, *, instance: str | None = None) -> KafkaSettings
         partitions=kafka.partitions,
         replication=kafka.replication,
         idle_after=kafka.idle_after / 1e6,
+        compacted=kafka.compacted,
         hides_presence=config.protects_presence,
     )
 

@@ -18,8 +18,12 @@ COMPACT = {
 }
 # Of a log, too, of which workers delete what nobody needs: small segments go sooner.
 LOG = KEEP | {"segment.bytes": str(64 << 20), "segment.ms": str(600_000)}
+POLICY, AGE, SIZE = "cleanup.policy", "retention.ms", "retention.bytes"
+BY_PRODUCERS = " by the times that producers gave them"
+BEYOND = "the oldest records of a larger partition may be deleted before they are read"
+OF_ONE_KEY = "of records with one key, all but the last may be deleted before they are read"
 # In the order in which a wrong one is named: a policy that deletes is harmless once nothing is kept for a time only.
-CHECKED = ("retention.ms", "retention.bytes", "cleanup.policy")
+CHECKED = (AGE, SIZE, POLICY)
 SAFE_REPLICATION = 3
 SAFE = {"min.insync.replicas": "2"}  # at that replication: what is acknowledged outlives any one broker
 
@@ -86,20 +90,38 @@ def weak_durability(app: str, replicas: Mapping[str, int], configs: Configs) -> 
     return [f"topics {names} {text}" for names, text in texts if names]
 
 
-def finite_retention(config: Mapping[str, str]) -> dict[str, int]:
-    """The limits after which a broker deletes records of a topic."""
-    if "delete" not in config.get("cleanup.policy", "delete"):
-        return {}
-    limits = {key: int(config.get(key) or -1) for key in ("retention.ms", "retention.bytes")}
-    return {key: value for key, value in limits.items() if value >= 0}
+class WayToLose(NamedTuple):
+    """A setting by which a broker may delete records of a topic before they are read."""
+
+    key: str
+    value: str
+    cause: str  # which records
+    remedy: Mapping[str, str]  # settings without this way to lose records, and without a new one
+    by_others: bool = True  # whether one person's records may decide when another's are deleted
 
 
-def losses(config: Mapping[str, str]) -> str:
-    """How a source topic loses events, in words; empty if it keeps all."""
-    limits = dict[str, str | int](finite_retention(config))
-    if "compact" in config.get("cleanup.policy", ""):
-        limits["cleanup.policy"] = config["cleanup.policy"]
-    return ", ".join(f"{key} = {value}" for key, value in limits.items())
+def ways_to_lose(config: Mapping[str, str], *, compacted: bool = False) -> list[WayToLose]:
+    """How a topic can lose records before they are read; empty if it keeps all.
+
+    `compacted`: that it is compacted is wanted, so that only other ways count.
+
+    >>> [(way.key, way.remedy) for way in ways_to_lose({"cleanup.policy": "delete", "retention.ms": "3600000"})]
+    [('retention.ms', {'retention.ms': '-1'})]
+    """
+    value = config.get(POLICY, "delete")
+    policies = {one.strip() for one in value.split(",")}
+    keep = {key: KEEP[key] for key in (AGE, SIZE) if int(config.get(key) or -1) >= 0}
+    ways = []
+    if "delete" in policies and AGE in keep:
+        by_producers = config.get("message.timestamp.type") != "LogAppendTime"
+        cause = f"records that are older{BY_PRODUCERS if by_producers else ''} may be deleted before they are read"
+        ways.append(WayToLose(AGE, config[AGE], cause, {AGE: KEEP[AGE]}, by_producers))
+    if "delete" in policies and SIZE in keep:
+        ways.append(WayToLose(SIZE, config[SIZE], BEYOND, {SIZE: KEEP[SIZE]}))
+    if "compact" in policies and not compacted:
+        # where the policy becomes delete, limits count that did not count before
+        ways.append(WayToLose(POLICY, value, OF_ONE_KEY, {POLICY: KEEP[POLICY]} | keep))
+    return ways
 
 
 def not_asked(app: str, names: Iterable[str]) -> list[str]:

@@ -23,14 +23,18 @@ from shoal.agents.kafka.metadata import MetadataRequest
 from shoal.agents.kafka.reachability import BrokersNotReady, may_pass
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.kafka.topic_policies import (
+    AGE,
     COMPACT,
     KEEP,
     LOG,
+    POLICY,
     SAFE,
     SAFE_REPLICATION,
     Configs,
-    finite_retention,
+    WayToLose,
+    alter_command,
     not_asked,
+    ways_to_lose,
     weak_durability,
     wrong_policies,
 )
@@ -125,7 +129,7 @@ async def verify_topics(
         durability = weak_durability(settings.app, await _replicas(client, configs), configs)
     of_sources = {name: configs[name] for name in read if name in configs}
     with kafka_errors(settings):
-        warnings = await _check_retention(settings, of_sources, read)
+        warnings = await _check_sources(settings, of_sources, read)
     warnings += not_asked(settings.app, denied)
     counts = read | {name: count for name, (count, _) in wanted.items()}
     return Verified(counts, created, warnings, durability, of_sources)
@@ -218,41 +222,50 @@ def _check_policies(settings: KafkaSettings, wanted: dict[str, tuple[int, dict[s
         raise PolicyError(wrong.said(settings.brokers))
 
 
-async def _check_retention(settings: KafkaSettings, configs: Configs, counts: Mapping[str, int]) -> list[str]:
-    """Finite retention of a source: refuse records that are outside already, warn of the rest."""
-    finite = {name: finite_retention(config) for name, config in configs.items()}
-    finite = {name: limits for name, limits in finite.items() if limits}
-    if not finite:
-        return []
-    texts = {n: ", ".join(f"{key} = {value}" for key, value in limits.items()) for n, limits in finite.items()}
-    warnings = [f"topic {n}: {text}; events must be read before the broker deletes them" for n, text in texts.items()]
-    if settings.hides_presence:  # that a record is so old tells that it is there
-        return [warning + _by_whose_time(configs[n]) for n, warning in zip(texts, warnings, strict=True)]
-    async with Reader(settings) as reader:
-        for name, limits in finite.items():
-            await _check_oldest(reader, name, counts[name], limits.get("retention.ms"))
-    return warnings
+async def _check_sources(settings: KafkaSettings, configs: Configs, counts: Mapping[str, int]) -> list[str]:
+    """Warnings of sources that can lose records; refuse records about to go."""
+    losing = {name: ways for name, config in configs.items() if (ways := source_ways(settings, name, config))}
+    aging = {name: ways for name, ways in losing.items() if any(way.key == AGE for way in ways)}
+    if aging and not settings.hides_presence:  # that a record is so old tells that it is there
+        async with Reader(settings) as reader:
+            for name, ways in aging.items():
+                await _check_oldest(reader, settings, name, counts[name], ways)
+    return [record_loss(settings, name, ways) for name, ways in losing.items()]
 
 
-def _by_whose_time(config: Mapping[str, str]) -> str:
-    """What to say of a topic of which a record's own time may decide what else is deleted."""
-    if config.get("message.timestamp.type") == "LogAppendTime":
+def source_ways(settings: KafkaSettings, topic: str, config: Mapping[str, str]) -> list[WayToLose]:
+    """How a source topic can lose records before they are read, other than by compaction that is wanted."""
+    return ways_to_lose(config, compacted=topic in settings.compacted)
+
+
+def record_loss(settings: KafkaSettings, topic: str, ways: Sequence[WayToLose]) -> str:
+    """How a source topic can lose records, and one command after which it cannot; empty if it keeps all."""
+    if not ways:
         return ""
-    return (
-        ", by the times that producers gave them, so that one person's records may decide whether others' are deleted: "
-        "set retention.ms=-1, or message.timestamp.type=LogAppendTime"
-    )
+    each = ", and ".join(f"{way.key} = {way.value}: {way.cause}" for way in ways)
+    if settings.hides_presence and any(way.by_others for way in ways):
+        each += ", so that one person's records may decide whether others' are deleted"
+    if any(way.key == POLICY for way in ways):
+        names = ", ".join(f'"{name}"' for name in (*settings.compacted, topic))
+        each += f"; to read it as it is, set [kafka] compacted = [{names}]"
+    return f"topic {topic}: {each}; {_to_keep_all(settings, topic, ways)}"
 
 
-async def _check_oldest(reader: Reader, topic: str, count: int, limit_ms: int | None) -> None:
-    if limit_ms is None:
-        return
+def _to_keep_all(settings: KafkaSettings, topic: str, ways: Iterable[WayToLose]) -> str:
+    together = {key: value for way in ways for key, value in way.remedy.items()}
+    return f"to keep all records, run {alter_command(settings.brokers, topic, together)}"
+
+
+async def _check_oldest(
+    reader: Reader, settings: KafkaSettings, topic: str, count: int, ways: Sequence[WayToLose]
+) -> None:
+    (limit_ms,) = (int(way.value) for way in ways if way.key == AGE)
     for partition in range(count):
         age = await reader.oldest_age_ms(TopicPartition(topic, partition))
         if age is not None and age > limit_ms:
             raise PolicyError(
                 f"topic {topic}[{partition}]: its oldest record is {age // 1000} s old by its own timestamp and "
-                f"retention.ms is {limit_ms}: the broker deletes it at its next check; set retention.ms=-1"
+                f"{AGE} is {limit_ms}: the broker deletes it at its next check; {_to_keep_all(settings, topic, ways)}"
             )
 
 

@@ -12,8 +12,8 @@ import structlog
 
 from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead
 from shoal.agents.kafka.fail_stop import describe
-from shoal.agents.kafka.topic_policies import Configs, losses, wrong_policies
-from shoal.agents.kafka.topics import admin, read_configs, wanted_topics
+from shoal.agents.kafka.topic_policies import Configs, wrong_policies
+from shoal.agents.kafka.topics import admin, read_configs, record_loss, source_ways, wanted_topics
 from shoal.agents.misplaced import Place
 from shoal.agents.open_transactions import open_transactions
 from shoal.agents.worker.health import POLICY
@@ -134,10 +134,10 @@ class Watching:
             self._domain.health.alarm(POLICY, "; ".join(policy.said(settings.brokers) for policy in wrong))
         else:
             self._domain.health.all_clear(POLICY)
-        lost = {name: losses(configs[name]) for name in self._sources if name in configs}
-        for name in sorted(lost):
-            if self._lost is not None and lost[name] and lost[name] != self._lost.get(name):
-                text = f"topic {name}: now {lost[name]}; events must be read before the broker deletes them"
+        asked = [name for name in sorted(self._sources) if name in configs]
+        lost = {name: record_loss(settings, name, source_ways(settings, name, configs[name])) for name in asked}
+        for name, text in lost.items():
+            if self._lost is not None and text and text != self._lost.get(name):
                 log.warning("retention", warning=text)
         self._lost = lost
 

@@ -1,10 +1,25 @@
 """What topics' configurations should say, and what is said where they do not."""
 
 import asyncio
+import dataclasses
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shoal.agents.kafka.settings import KafkaSettings
-from shoal.agents.kafka.topic_policies import COMPACT, KEEP, LOG, losses, not_asked, weak_durability, wrong_policies
-from shoal.agents.kafka.topics import _check_retention, wanted_topics
+from shoal.agents.kafka.topic_policies import (
+    COMPACT,
+    KEEP,
+    LOG,
+    not_asked,
+    ways_to_lose,
+    weak_durability,
+    wrong_policies,
+)
+from shoal.agents.kafka.topics import _check_sources, record_loss, source_ways, wanted_topics
 
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 
@@ -38,13 +53,72 @@ def test_what_is_so_of_a_whole_app_is_said_once() -> None:
     assert of_one[0].startswith("topics app.releases have one replica")
 
 
-def test_losses_of_a_source_are_limits_and_compaction() -> None:
-    assert losses({"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}) == ""
-    assert losses({"cleanup.policy": "delete", "retention.ms": "5"}) == "retention.ms = 5"
-    assert losses({"cleanup.policy": "compact,delete", "retention.bytes": "7"}) == (
-        "retention.bytes = 7, cleanup.policy = compact,delete"
+limits = st.none() | st.sampled_from(["-1", "0", "5"]) | st.integers(-1, 2**63 - 1).map(str)
+policies = st.none() | st.sampled_from(["delete", "compact", "compact,delete", "delete, compact", ""])
+configs = st.fixed_dictionaries(
+    {
+        "cleanup.policy": policies,
+        "retention.ms": limits,
+        "retention.bytes": limits,
+        "message.timestamp.type": st.none() | st.sampled_from(["CreateTime", "LogAppendTime"]),
+    }
+).map(lambda config: {key: value for key, value in config.items() if value is not None})
+
+
+def deletes(config: Mapping[str, str], *, seconds: int, size: int, has_successor: bool) -> bool:
+    """Whether a broker may delete a record of this age, with so many bytes behind it, or with another of its key."""
+    policy = config.get("cleanup.policy", "delete")
+    too_old = 0 <= int(config.get("retention.ms", -1)) < 1000 * seconds
+    too_large = 0 <= int(config.get("retention.bytes", -1)) < size
+    return ("delete" in policy and (too_old or too_large)) or ("compact" in policy and has_successor)
+
+
+@given(configs)
+def test_a_topic_has_a_way_to_lose_records_exactly_if_a_broker_may_delete_one(config: dict[str, str]) -> None:
+    ways, may_go = ways_to_lose(config), partial(deletes, config, seconds=2**60, size=2**64)
+    assert bool(ways) == may_go(has_successor=True)
+    # and compaction that is wanted is not a way to lose them
+    wanted = ways_to_lose(config, compacted=True)
+    assert [way.key for way in wanted] == [way.key for way in ways if way.key != "cleanup.policy"]
+    assert bool(wanted) == may_go(has_successor=False)
+
+
+@given(configs)
+def test_each_remedy_ends_its_way_to_lose_records_and_opens_none(config: dict[str, str]) -> None:
+    before = {way.key for way in ways_to_lose(config)}
+    for way in ways_to_lose(config):
+        after = {one.key for one in ways_to_lose({**config, **way.remedy})}
+        assert after <= before - {way.key}
+    everything = {key: value for way in ways_to_lose(config) for key, value in way.remedy.items()}
+    assert ways_to_lose(config | everything) == []
+    # and what is harmless is left as it is
+    assert all(config.get(key, "delete") != value for key, value in everything.items())
+
+
+def test_a_source_that_can_lose_records_is_named_with_one_command() -> None:
+    settings, command = KafkaSettings("b:9092", "app"), "run kafka-configs --bootstrap-server b:9092 --alter"
+
+    def said(config: dict[str, str], **changes: Any) -> str:
+        changed = dataclasses.replace(settings, **changes)
+        return record_loss(changed, "events", source_ways(changed, "events", config))
+
+    to_events = f"to keep all records, {command} --entity-type topics --entity-name events --add-config"
+    assert said({"retention.ms": "-1"}) == ""
+    assert said({"retention.bytes": "7", "message.timestamp.type": "LogAppendTime", "retention.ms": "5"}) == (
+        "topic events: retention.ms = 5: records that are older may be deleted before they are read, and "
+        "retention.bytes = 7: the oldest records of a larger partition may be deleted before they are read; "
+        f"{to_events} retention.ms=-1,retention.bytes=-1"
     )
-    assert losses({"cleanup.policy": "compact", "retention.ms": "5"}) == "cleanup.policy = compact"
+    assert said({"cleanup.policy": "compact", "retention.ms": "604800000", "retention.bytes": "-1"}) == (
+        "topic events: cleanup.policy = compact: of records with one key, all but the last may be deleted before they "
+        'are read; to read it as it is, set [kafka] compacted = ["events"]; '
+        f"{to_events} cleanup.policy=delete,retention.ms=-1"
+    )
+    # and of a topic that is listed only what compaction does not delete
+    both = {"cleanup.policy": "compact,delete", "retention.ms": "5"}
+    assert said(both, compacted=("events",)).startswith("topic events: retention.ms = 5: records that are older by the")
+    assert said(both, compacted=("events",)).endswith("--add-config retention.ms=-1")
+    assert '[kafka] compacted = ["other", "events"]; ' in said(both, compacted=("other",))
 
 
 def test_a_wrong_policy_comes_with_one_command_that_sets_all_of_it_right() -> None:
@@ -73,5 +147,5 @@ def test_configurations_that_are_denied_are_named_once_for_an_app() -> None:
 def test_where_presence_is_protected_nobody_asks_how_old_records_are() -> None:
     """There is no broker here: a worker that does not start would tell that somebody has sent an old record."""
     hiding = KafkaSettings("127.0.0.1:1", "app", hides_presence=True)
-    (warning,) = asyncio.run(_check_retention(hiding, {"events": {"retention.ms": "3600000"}}, {"events": 1}))
-    assert "retention.ms = 3600000; events must be read before" in warning
+    (warning,) = asyncio.run(_check_sources(hiding, {"events": {"retention.ms": "3600000"}}, {"events": 1}))
+    assert "may be deleted before they are read, so that one person's records may decide" in warning

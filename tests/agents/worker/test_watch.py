@@ -187,6 +187,8 @@ def test_a_policy_that_is_changed_under_a_worker_is_an_alarm_until_it_is_set_rig
     assert f"topic {settings.releases}: retention.ms is 3600000, must be -1" in alarm
     assert f"--entity-name {settings.releases} --add-config retention.ms=-1" in alarm
     assert [line["event"] for line in said] == ["alarm", "retention"]
+    assert f"topic {source}: retention.ms = 7200000: records that are older by" in said[1]["warning"]
+    assert said[1]["warning"].endswith(f"--entity-name {source} --add-config retention.ms=-1")
     # and when it is set right, the alarm is over
     set_config(kafka, settings.releases, "retention.ms", "-1")
     with structlog.testing.capture_logs() as said:
@@ -195,8 +197,12 @@ def test_a_policy_that_is_changed_under_a_worker_is_an_alarm_until_it_is_set_rig
     assert [line["event"] for line in said] == ["all_clear"]
     # and compaction of what must stay is found, too
     set_config(kafka, settings.contributions, "cleanup.policy", "compact")
-    run(watching._ask_policies())
+    set_config(kafka, source, "cleanup.policy", "compact")
+    with structlog.testing.capture_logs() as said:
+        run(watching._ask_policies())
     assert "cleanup.policy is compact, must be delete" in stage.domain.health.alarms["policy"]
+    assert said[1]["warning"].startswith(f"topic {source}: cleanup.policy = compact: of records with one key, all but")
+    assert said[1]["warning"].endswith(f"--entity-name {source} --add-config cleanup.policy=delete")
 
 
 def test_brokers_that_do_not_answer_are_no_alarm() -> None:
