@@ -86,11 +86,11 @@ def test_where_presence_is_protected_no_record_is_refused_for_its_time(kafka: Ka
     kafka.produce(own, [Record(b"k", b"v", timestamp=852_076_800_000)])  # 1997
     found.append(run(verify_topics(hiding, [own])).warnings)
     assert found[0] == found[1]
-    assert "one person's records may decide whether others' are deleted; to keep all records, run" in found[0][0]
+    assert "one person's records may decide whether others' are deleted; to keep them, run" in found[0][0]
     # and there is no more to warn of than that it is deleted where brokers stamp records
     stamped = {"retention.ms": "3600000", "message.timestamp.type": "LogAppendTime"}
     (warning,) = run(verify_topics(hiding, [kafka.create_topic(kafka.name("events"), 1, stamped)])).warnings
-    assert "records that are older may be deleted before they are read; to keep all records, run" in warning
+    assert "records that are older may be deleted before they are read; to keep them, run" in warning
 
 
 def test_no_broker_is_said_in_one_line() -> None:

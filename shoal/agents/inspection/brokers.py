@@ -97,6 +97,8 @@ def _topics(
         return None
     topics.ok("all are there: " + ", ".join(f"{name} with {count}" for name, count in verified.partitions.items()))
     policies.ok("no setting of a topic deletes what must stay")
+    for text in verified.compacted:
+        policies.ok(text)
     for text in (*verified.warnings, *verified.durability):
         policies.warn(text)
     return verified

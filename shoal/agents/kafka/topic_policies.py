@@ -124,6 +124,33 @@ def ways_to_lose(config: Mapping[str, str], *, compacted: bool = False) -> list[
     return ways
 
 
+def compacts(ways: Iterable[WayToLose]) -> bool:
+    """Whether compaction is among the ways to lose records."""
+    return any(way.key == POLICY for way in ways)
+
+
+def wanted_compaction(topic: str, *, hides_presence: bool) -> str:
+    """What it means for releases and guarantee that a source which the configuration lists is compacted."""
+    guarantee = (
+        "a person's records delete that person's alone as long as each record's key is its user, and how soon it "
+        "compacts depends on how many records there are, so set min.compaction.lag.ms above the longest time that "
+        "workers may be behind"
+        if hides_presence
+        else "which ones it deletes depends on keys and order and not on values, so the guarantee is unchanged"
+    )
+    return (
+        f"topic {topic} is compacted, as [kafka] compacted allows: releases are of the records that were still there "
+        f"when they were read, and depend on when the broker compacted; {guarantee}; `shoal audit replay --from "
+        "events` cannot recompute its contributions"
+    )
+
+
+def keep_command(brokers: str, topic: str, ways: Iterable[WayToLose]) -> str:
+    """The command after which a topic loses no records in these ways; without any, the one for whatever it may be."""
+    together = {key: value for way in ways for key, value in way.remedy.items()}
+    return alter_command(brokers, topic, together or KEEP)
+
+
 def not_asked(app: str, names: Iterable[str]) -> list[str]:
     """Warnings about topics whose configuration this principal must not see; those of an app are named by prefix."""
     denied = {f"topics {app}.*" if name.startswith(f"{app}.") else f"topic {name}" for name in names}

@@ -27,13 +27,14 @@ from shoal.agents.kafka.topic_policies import (
     COMPACT,
     KEEP,
     LOG,
-    POLICY,
     SAFE,
     SAFE_REPLICATION,
     Configs,
     WayToLose,
-    alter_command,
+    compacts,
+    keep_command,
     not_asked,
+    wanted_compaction,
     ways_to_lose,
     weak_durability,
     wrong_policies,
@@ -59,6 +60,7 @@ class Verified:
     created: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)  # of what a broker may delete
     durability: list[str] = field(default_factory=list)  # what could be lost with a broker
+    compacted: list[str] = field(default_factory=list)  # what wanted compaction of sources means
     configs: Configs = field(default_factory=dict)  # of the sources whose configuration the client may read
 
 
@@ -132,7 +134,12 @@ async def verify_topics(
         warnings = await _check_sources(settings, of_sources, read)
     warnings += not_asked(settings.app, denied)
     counts = read | {name: count for name, (count, _) in wanted.items()}
-    return Verified(counts, created, warnings, durability, of_sources)
+    compacted = [
+        wanted_compaction(name, hides_presence=settings.hides_presence)
+        for name in settings.compacted
+        if compacts(ways_to_lose(of_sources.get(name, {})))
+    ]
+    return Verified(counts, created, warnings, durability, compacted, of_sources)
 
 
 async def _refuse_missing(client: AIOKafkaAdminClient, settings: KafkaSettings, missing: Sequence[str]) -> None:
@@ -223,8 +230,11 @@ def _check_policies(settings: KafkaSettings, wanted: dict[str, tuple[int, dict[s
 
 
 async def _check_sources(settings: KafkaSettings, configs: Configs, counts: Mapping[str, int]) -> list[str]:
-    """Warnings of sources that can lose records; refuse records about to go."""
+    """Warnings of sources that can lose records; refuse compaction that is not listed, and records about to go."""
     losing = {name: ways for name, config in configs.items() if (ways := source_ways(settings, name, config))}
+    for name, ways in losing.items():
+        if compacts(ways):
+            raise PolicyError(record_loss(settings, name, ways))
     aging = {name: ways for name, ways in losing.items() if any(way.key == AGE for way in ways)}
     if aging and not settings.hides_presence:  # that a record is so old tells that it is there
         async with Reader(settings) as reader:
@@ -245,15 +255,10 @@ def record_loss(settings: KafkaSettings, topic: str, ways: Sequence[WayToLose]) 
     each = ", and ".join(f"{way.key} = {way.value}: {way.cause}" for way in ways)
     if settings.hides_presence and any(way.by_others for way in ways):
         each += ", so that one person's records may decide whether others' are deleted"
-    if any(way.key == POLICY for way in ways):
+    if compacts(ways):
         names = ", ".join(f'"{name}"' for name in (*settings.compacted, topic))
         each += f"; to read it as it is, set [kafka] compacted = [{names}]"
-    return f"topic {topic}: {each}; {_to_keep_all(settings, topic, ways)}"
-
-
-def _to_keep_all(settings: KafkaSettings, topic: str, ways: Iterable[WayToLose]) -> str:
-    together = {key: value for way in ways for key, value in way.remedy.items()}
-    return f"to keep all records, run {alter_command(settings.brokers, topic, together)}"
+    return f"topic {topic}: {each}; to keep them, run {keep_command(settings.brokers, topic, ways)}"
 
 
 async def _check_oldest(
@@ -265,7 +270,8 @@ async def _check_oldest(
         if age is not None and age > limit_ms:
             raise PolicyError(
                 f"topic {topic}[{partition}]: its oldest record is {age // 1000} s old by its own timestamp and "
-                f"{AGE} is {limit_ms}: the broker deletes it at its next check; {_to_keep_all(settings, topic, ways)}"
+                f"{AGE} is {limit_ms}: the broker deletes it at its next check; to keep all records, run "
+                f"{keep_command(settings.brokers, topic, ways)}"
             )
 
 

@@ -102,7 +102,7 @@ def test_a_source_that_can_lose_records_is_named_with_one_command() -> None:
         changed = dataclasses.replace(settings, **changes)
         return record_loss(changed, "events", source_ways(changed, "events", config))
 
-    to_events = f"to keep all records, {command} --entity-type topics --entity-name events --add-config"
+    to_events = f"to keep them, {command} --entity-type topics --entity-name events --add-config"
     assert said({"retention.ms": "-1"}) == ""
     assert said({"retention.bytes": "7", "message.timestamp.type": "LogAppendTime", "retention.ms": "5"}) == (
         "topic events: retention.ms = 5: records that are older may be deleted before they are read, and "
