@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from shoal.agents.inspection.findings import BROKERS, POLICIES, RECORDS, RIGHTS, TOPICS, Asked, Findings
 from shoal.agents.inspection.passed import passed_releases
+from shoal.agents.inspection.record_keys import refuse_other_keys
 from shoal.agents.inspection.records import look_at_records
 from shoal.agents.inspection.times_ahead import in_words, pushes, unlimited
 from shoal.agents.kafka.broker_clock import clock_warnings, seconds_ahead
@@ -47,6 +48,8 @@ def _answering(findings: Findings, settings: KafkaSettings, config: Config, regi
         return Asked(warnings=[*unknown, *clock])
     counts = {name: verified.partitions[name] for name in (*config.topics, settings.contributions)}
     asked = Asked(counts, [*verified.warnings, *verified.durability, *unknown, *clock])
+    with findings.looking_at(POLICIES):
+        asyncio.run(refuse_other_keys(settings, config, verified))
     _times_ahead(findings, asked, config, verified)
     with findings.looking_at(TOPICS):
         asked.passed = asyncio.run(passed_releases(settings, verified.partitions[settings.releases]))

@@ -10,7 +10,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, NoReturn
 
 import structlog
@@ -44,19 +45,19 @@ def run_worker(
     settings: KafkaSettings,
     domain: Domain,
     *,
-    registered: Mapping[str, int] | None = None,
+    verify: Callable[[], Awaitable[Verified]] | None = None,
     on_verified: Callable[[Verified], None] = lambda _: None,
     on_app: Callable[[ShoalApp], None] = lambda _: None,
 ) -> int:
     """Run until a signal, and return the exit status. ShoalErrors found before the first record are raised.
 
-    `registered`: partitions of the topics in the ledger.
+    `verify` looks at the topics, which may refuse them; brokers that are away meanwhile are waited for.
     """
     tune_garbage_collector()
     share_interpreter()
     keep_freed_memory()
     quiet_libraries()
-    return asyncio.run(Worker(settings, domain, registered).run(on_verified, on_app))
+    return asyncio.run(Worker(settings, domain, verify).run(on_verified, on_app))
 
 
 def ignore_signals() -> None:
@@ -69,8 +70,11 @@ def ignore_signals() -> None:
 class Worker:
     """One run of the app."""
 
-    def __init__(self, settings: KafkaSettings, domain: Domain, registered: Mapping[str, int] | None) -> None:
-        self.settings, self.domain, self.registered = settings, domain, registered
+    def __init__(
+        self, settings: KafkaSettings, domain: Domain, verify: Callable[[], Awaitable[Verified]] | None = None
+    ) -> None:
+        self.settings, self.domain = settings, domain
+        self._verify_topics = verify or partial(verify_topics, settings, domain.sources)
 
     async def run(self, on_verified: Callable[[Verified], None], on_app: Callable[[ShoalApp], None]) -> int:
         stop = self._signals()
@@ -118,7 +122,7 @@ class Worker:
             await reach.wait()
             try:
                 await verify_rights(self.settings, self.domain.sources)
-                verified = await verify_topics(self.settings, self.domain.sources, registered=self.registered)
+                verified = await self._verify_topics()
                 reach.ready()
                 return verified
             except BrokersNotReady as error:

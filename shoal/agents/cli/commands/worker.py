@@ -1,11 +1,12 @@
 """`shoal worker`: runs the agents until it is told to stop."""
 
+import asyncio
 import logging
 import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -17,10 +18,11 @@ from shoal.agents.audit.session import Session, open_session
 from shoal.agents.cli.output import ConfigPath, say
 from shoal.agents.cli.stopping import leave
 from shoal.agents.inspection.clocks import positions, warnings
+from shoal.agents.inspection.record_keys import refuse_other_keys
 from shoal.agents.inspection.states import read_states
 from shoal.agents.kafka.fail_stop import be_discreet
 from shoal.agents.kafka.settings import KafkaSettings, needed_settings
-from shoal.agents.kafka.topics import Verified
+from shoal.agents.kafka.topics import Verified, verify_topics
 from shoal.agents.lane import words_of
 from shoal.agents.worker.app import ShoalApp
 from shoal.agents.worker.audit_feed import FIRST_DELAY, LAST_DELAY
@@ -64,9 +66,17 @@ def worker(
             _say_lane(domain)
             health.running = True
 
+        async def verify() -> Verified:
+            registered = dict[str, int]()
+            with suppress(Unavailable):  # what agrees with the ledger afterwards waits for it
+                registered = await asyncio.to_thread(session.ledger.partitions, settings.app)
+            verified = await verify_topics(settings, session.config.topics, registered=registered)
+            await refuse_other_keys(settings, session.config, verified)
+            return verified
+
         status = run_worker(
             settings, domain,
-            registered=session.ledger.partitions(settings.app),
+            verify=verify,
             on_verified=agree,
             on_app=lambda app: _serve(session, app, domain),
         )  # fmt: skip
