@@ -358,7 +358,7 @@ def _refusal(error: Exception) -> str:
         case TopicAuthorizationFailedError():
             return "Kafka denies Delete on it: grant it with kafka-acls"
         case PolicyViolationError():
-            return "its cleanup.policy is not delete: change it with kafka-configs"
+            return "its cleanup.policy is not delete: run the command that `shoal check` names"
     return f"the broker refuses to delete records ({name_of(error)}): ask who runs it to allow DeleteRecords"
 
 
