@@ -22,7 +22,7 @@ def texts() -> dict[str, str]:
         node.name: returned
         for tree in trees.values()
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and (returned := returned_text(node)) is not None
+        if isinstance(node, ast.FunctionDef) and (returned := returned_texts(node))
     }
     found: dict[str, str] = {}
     for path, tree in trees.items():
@@ -40,24 +40,28 @@ def calls(function: ast.AST) -> Iterator[ast.Call]:
             yield node
 
 
-def returned_text(function: ast.FunctionDef) -> ast.expr | None:
-    """What a function of one statement, which makes a text, returns."""
-    last = function.body[-1]
-    if isinstance(last, ast.Return) and isinstance(last.value, ast.JoinedStr):
-        return last.value
-    return None
+def returned_texts(function: ast.FunctionDef) -> list[ast.expr]:
+    """What a function that makes texts returns."""
+    returns = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+    return [value for value in returns if isinstance(value, ast.JoinedStr)]
 
 
-def spelled(node: ast.expr, function: ast.AST, makers: dict[str, ast.expr]) -> str:
+def spelled(node: ast.expr, function: ast.AST, makers: dict[str, list[ast.expr]]) -> str:
     """The text as far as it stands in the source."""
     match node:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=parts):
             return "".join(spelled(part, function, makers) for part in parts)
+        case ast.FormattedValue(value=value):
+            return spelled(value, function, makers)
         case ast.Call(func=ast.Name(id=name)) if name in makers:
-            return spelled(makers[name], function, makers)
+            return "\n".join(spelled(text, function, {}) for text in makers[name])
         case ast.Name(id=name):
+            for tested in ast.walk(function):
+                match tested:
+                    case ast.NamedExpr(target=ast.Name(id=target), value=ast.Call() as call) if target == name:
+                        return spelled(call, function, makers)
             for assigned in ast.walk(function):
                 if isinstance(assigned, ast.Assign) and isinstance(assigned.value, ast.JoinedStr | ast.Constant):
                     if [target.id for target in assigned.targets if isinstance(target, ast.Name)] == [name]:

@@ -27,12 +27,12 @@ def gap(
     first, end = bounds
     place = f"{partition.topic}[{partition.number}]"
     if was not in (None, now):
-        return f"{place}: {made_anew(partition.topic)}"
+        return f"{place}: topic {partition.topic} was made anew: it is not the one that was read or written before"
     if position < first:
         lost = "records that were not read" if discreet else f"offsets {position} to {first - 1}"
         return f"{place}: {lost} are gone: retention deleted them, or somebody did"
     if position > end:
-        said = "ends before what was read" if discreet else f"ends at {end} but {position} were read"
+        said = "it ends before what was read" if discreet else f"it ends at {end} but {position} were read"
         return f"{place}: {said}: the topic lost records in an unclean leader election"
     return None
 
@@ -44,16 +44,14 @@ def made_anew(topic: str) -> str:
 
 def changed_count(topic: str, now: int, before: int) -> str:
     """What is said of a topic with another number of partitions than before."""
-    said = f"topic {topic} has {now} partitions instead of {before}"
-    if now > before:
-        said += ": partitions were added, and records of one user may be in two of them"
+    why = "partitions were added, and records of one user may be in two of them" if now > before else "some are gone"
     return (
-        f"{said}; a changed count re-hashes users and groups: make the topic anew with {before} partitions, or use a "
-        f"new topic and {ANEW}"
+        f"topic {topic} has {now} partitions instead of {before}: {why}; a changed count re-hashes users and groups: "
+        f"make the topic anew with {before} partitions, or use a new topic and {ANEW}"
     )
 
 
-def remedy(path: Path, topic: str, sources: Iterable[str]) -> str:
+def way_on(path: Path, topic: str, sources: Iterable[str]) -> str:
     """What an operator can do about a gap: only what others wrote can be given up."""
     if topic in sources:
         return f"accept the loss with `shoal accept-loss {path} {topic} --by NAME`, or {REMEDY}"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.agents.lost_records import accepted, digest_of, gap, remedy
+from shoal.agents.lost_records import accepted, digest_of, gap, way_on
 from shoal.models.errors import FailStop
 from shoal.models.losses import AcceptedLoss, Place
 from shoal.stream.machine import StagePartition
@@ -37,8 +37,8 @@ def test_offsets_are_named_only_where_presence_is_not_protected() -> None:
 
 
 def test_only_what_others_wrote_can_be_given_up() -> None:
-    assert "`shoal accept-loss a.toml events --by NAME`" in remedy(Path("a.toml"), "events", ["events"])
-    assert "accept-loss" not in remedy(Path("a.toml"), "app.contributions", ["events"])
+    assert "`shoal accept-loss a.toml events --by NAME`" in way_on(Path("a.toml"), "events", ["events"])
+    assert "accept-loss" not in way_on(Path("a.toml"), "app.contributions", ["events"])
 
 
 def mark(offset: int, **more: int) -> bytes:

@@ -14,7 +14,7 @@ from shoal.agents.kafka.changelog import Reader, group_offsets
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.kafka.topic_ids import STATE_KEY, ask
 from shoal.agents.kafka.topics import kafka_errors
-from shoal.agents.lost_records import accepted, cut_off, gap, no_state, remedy, unnamed
+from shoal.agents.lost_records import accepted, cut_off, gap, no_state, unnamed, way_on
 from shoal.models.errors import FailStop
 from shoal.models.losses import AcceptedLoss
 from shoal.stream.guard import check_last
@@ -167,7 +167,7 @@ class Judge:
         if format_of(state.mark) > 1 and state.was is None:
             raise FailStop(unnamed(place))
         if lost := state.gap(discreet=self._settings.hides_presence):
-            raise FailStop(f"{lost}; {remedy(self._path, place.topic, self._sources)}")
+            raise FailStop(f"{lost}; {way_on(self._path, place.topic, self._sources)}")
         if place.stage == RELEASE and not state.is_moving:
             chain = bytes.fromhex(state.mark["chain"])
             check_last(place.number, state.mark["count"], chain, state.last)

@@ -22,7 +22,7 @@ from shoal.agents.kafka.changelog import group_offsets
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.topics import Verified
 from shoal.agents.lane import Lane, lane_of_environment, unknown_of
-from shoal.agents.lost_records import accepted, changed_count, no_state, remedy
+from shoal.agents.lost_records import accepted, changed_count, no_state, way_on
 from shoal.agents.worker.deployment import Deployment
 from shoal.agents.worker.health import AUDIT, EQUIVOCATION, MISSING_RELEASE, Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
@@ -235,7 +235,7 @@ class Stages:
 
     def remedy(self, topic: str) -> str:
         """What an operator can do if a topic lacks what a state has yet to read."""
-        return remedy(self._session.path, topic, self.sources)
+        return way_on(self._session.path, topic, self.sources)
 
     def _compare_heads(self, state: ReleasePartition) -> None:
         for metric, group, seq, chain in state.heads():
