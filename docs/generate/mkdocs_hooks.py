@@ -32,7 +32,7 @@ SECTIONS = {
     "Algorithms": ("docs/explanation/algorithms",),
     "Measurements": ("benchmarks/results",),
     "Proofs": ("docs/proofs",),
-    "Project": ("", "shoal/agents/demo/data"),
+    "Project": ("", "tests", "shoal/agents/demo/data"),
 }
 WITHIN = {"Algorithms": "Explanation", "Measurements": "Explanation"}
 MARKDOWN = MarkdownIt("gfm-like", {"linkify": False})

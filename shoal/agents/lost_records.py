@@ -3,6 +3,7 @@
 A worker's takeover asks this of what it has locked, and `check` asks it of what it sees, so both say the same.
 """
 
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from shoal.models.errors import FailStop
 from shoal.models.losses import AcceptedLoss
 from shoal.stream.machine import StagePartition
 from shoal.stream.state_mark import ANEW, REMEDY
+
+SEAL = 8  # bytes of an offset, and of the nonce that no other offset shares
 
 
 def gap(
@@ -84,19 +87,49 @@ def digest_of(secret: bytes, mark: bytes) -> str:
     return derive(secret, "mark", mark).hex()
 
 
+def turn_of(mark: bytes) -> int:
+    """The id of the last accepted loss that a state is behind; 0 without any."""
+    found: int = orjson.loads(mark).get("turn", 0)
+    return found
+
+
 def accepted(
     losses: Iterable[AcceptedLoss], partition: StagePartition, mark: bytes, secret: bytes
 ) -> AcceptedLoss | None:
-    """The loss that was accepted for the state with this mark, if any.
+    """The loss that was accepted for the state with this mark, if any, with the offset to read next.
 
     Raises:
         FailStop: the state is behind a loss that is not among these.
     """
     here = [one for one in losses if (one.topic, one.partition) == (partition.topic, partition.number)]
-    turn = orjson.loads(mark).get("turn", 0)
+    turn = turn_of(mark)
     if turn and turn not in {one.id for one in here}:
         raise FailStop(
             f"{partition}: its state is behind an accepted loss that the audit log does not have; restore the newer log"
         )
     digest = digest_of(secret, mark)
-    return next((one for one in reversed(here) if one.place.mark == digest), None)
+    found = next((one for one in reversed(here) if one.place.mark == digest), None)
+    if found is None or found.place.sealed is None:
+        return found
+    return found._replace(place=found.place._replace(next=unseal(secret, digest, found.place.sealed)))
+
+
+def seal(secret: bytes, digest: str, offset: int) -> str:
+    """An offset that only the key can read, once for a loss of the state with this digest."""
+    nonce = secrets.token_bytes(SEAL)
+    return (nonce + _masked(secret, digest, nonce, offset.to_bytes(SEAL, "big"))).hex()
+
+
+def unseal(secret: bytes, digest: str, sealed: str) -> int:
+    """The offset again.
+
+    >>> unseal(bytes(32), "f00d", seal(bytes(32), "f00d", 17))
+    17
+    """
+    raw = bytes.fromhex(sealed)
+    return int.from_bytes(_masked(secret, digest, raw[:SEAL], raw[SEAL:]), "big")
+
+
+def _masked(secret: bytes, digest: str, nonce: bytes, raw: bytes) -> bytes:
+    mask = derive(secret, "sealed offset", digest, nonce)
+    return bytes(one ^ other for one, other in zip(raw, mask[:SEAL], strict=True))

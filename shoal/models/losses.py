@@ -8,48 +8,50 @@ from shoal.models.times import iso, time_of_text
 
 
 class Place(NamedTuple):
-    """Where a loss begins and ends.
+    """Where a loss begins and ends: at a state, which the digest of its mark names, and at the offset to read next.
 
-    It begins at a state, which the digest of its mark names. It ends at an offset; or at a beat if presence is
-    protected, for offsets tell how many records came.
+    Where presence is protected, offsets tell how many records came. The ledger then has the offset sealed under the
+    key; it is the end of the topic when the loss was accepted. And no record counts before the next beat behind it.
     """
 
     mark: str  # digest of the mark under the key
     topic_id: str  # of the topic that is read from then on
     first: int | None = None  # the first offset that was not read; None where presence is protected
-    next: int | None = None  # the offset to read next
-    beat: int | None = None  # in microseconds: no record before a beat of this time or a later one counts
+    next: int | None = None  # None while it is sealed
+    sealed: str | None = None  # the same under the key, where presence is protected
+    beat: int | None = None  # in microseconds: likewise, the earliest beat before which no record counts
 
     def encode(self) -> str:
         """The place as the ledger keeps it."""
-        said = {"mark": self.mark, "topic_id": self.topic_id}
-        if self.beat is not None:
-            return orjson.dumps(said | {"beat": iso(self.beat)}).decode()
-        return orjson.dumps(said | {"first": self.first, "next": self.next}).decode()
+        said: dict[str, Any] = {"mark": self.mark, "topic_id": self.topic_id}
+        if self.sealed is None:
+            return orjson.dumps(said | {"first": self.first, "next": self.next}).decode()
+        beat = {} if self.beat is None else {"beat": iso(self.beat)}
+        return orjson.dumps(said | {"sealed": self.sealed} | beat).decode()
 
     @classmethod
     def decode(cls, text: str) -> "Place":
-        """The place again.
+        """The place again, without what is sealed.
 
         >>> place = Place("f00d", "ab12", first=7, next=9)
         >>> Place.decode(place.encode()) == place
         True
         """
         said: dict[str, Any] = orjson.loads(text)
-        beat = said.get("beat")
-        found = None if beat is None else time_of_text(beat)
-        return cls(said["mark"], said["topic_id"], said.get("first"), said.get("next"), found)
+        beat = time_of_text(said["beat"]) if "beat" in said else None
+        return cls(said["mark"], said["topic_id"], said.get("first"), said.get("next"), said.get("sealed"), beat)
 
     def words(self) -> str:
         """What is lost, in words.
 
         >>> Place("", "", first=7, next=9).words(), Place("", "", first=7, next=0).words()
         ('offsets 7 to 8', 'what followed offset 6, and offsets begin again: 0 is read next')
-        >>> Place("", "", beat=0).words()
-        'records before the first beat from 1970-01-01T00:00:00Z on'
+        >>> Place("", "", sealed="f00d", beat=0).words()
+        'records that were not read, up to the next beat from 1970-01-01T00:00:00Z on'
         """
-        if self.beat is not None:
-            return f"records before the first beat from {iso(self.beat)} on"
+        if self.sealed is not None:
+            named = "" if self.beat is None else f" from {iso(self.beat)} on"
+            return f"records that were not read, up to the next beat{named}"
         first, following = self.first or 0, self.next or 0
         if following > first:
             return f"offsets {first} to {following - 1}"

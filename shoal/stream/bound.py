@@ -6,7 +6,7 @@ partition's watermarks and the message numbers. Everything it does between two c
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,6 +84,7 @@ class BoundPartition:
         self._all_intakes = [Intake(metric, one) for metric, one in zip(plan.metrics, accounts, strict=True)]
         self._intakes = self._all_intakes  # of metrics that have begun
         self._losses = Losses()
+        self._added: Set[str] = frozenset()  # labels of metrics that the restored state did not know
         self._log = LogEnd(Rolling([logged for one in accounts for logged in one.logged]))
         self._idle_wall: int | None = None
         self._ended = False
@@ -116,13 +117,12 @@ class BoundPartition:
         self._starts = {metric.label: None if metric.label in waiting else offset for metric in self.plan.metrics}
         self._find_begun()
 
-    def lose(self, loss: AcceptedLoss, first: int) -> None:
-        """Go on behind an accepted loss; `first`: the first offset of the topic. Called after a restoration.
-
-        Where presence is protected, all that is left is read, and counts from the beat on that the loss names.
-        """
-        self._losses.accept(loss, (label for label, start in self._starts.items() if start is not None))
-        self.next_offset = first if loss.place.next is None else loss.place.next
+    def lose(self, loss: AcceptedLoss) -> None:
+        """Go on behind an accepted loss; called after a restoration."""
+        begun = [label for label, start in self._starts.items() if start is not None]
+        self._losses.accept(loss, (label for label in begun if label not in self._added))
+        self.next_offset = loss.place.next
+        self._starts |= {label: self.next_offset for label in begun if label in self._added}
         self._outgoing.turn = self._losses.turn
         self._find_begun()
 
@@ -150,6 +150,7 @@ class BoundPartition:
             one.label: start_of(where, one.label, one.section.start, mark, one.section.epoch) for one in metrics
         }
         self._retired = sorted({*mark.get("retired", ()), *mark["starts"]} - self._starts.keys())
+        self._added = self._starts.keys() - mark["starts"]
         self._losses.load(mark)
         self._outgoing.turn = self._losses.turn
         self._find_begun()

@@ -197,10 +197,10 @@ class Domain(Protocol):
         none; for other stages always None.
         """
 
-    async def pass_loss(self, partition: StagePartition, machine: Machine, mark: bytes, first: int) -> bytes | None:
+    async def pass_loss(self, partition: StagePartition, machine: Machine, mark: bytes) -> bytes | None:
         """Have a restored machine go on behind the loss that was accepted for the state with this mark, if any.
 
-        Returns the id of the topic that is read from then on. `first`: the first offset of that topic.
+        Returns the id of the topic that is read from then on.
         """
 
     def remedy(self, topic: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.agents.lost_records import accepted, digest_of, gap, way_on
+from shoal.agents.lost_records import accepted, digest_of, gap, seal, unseal, way_on
 from shoal.models.errors import FailStop
 from shoal.models.losses import AcceptedLoss, Place
 from shoal.stream.machine import StagePartition
@@ -68,13 +68,27 @@ def test_a_state_behind_a_loss_that_the_log_lacks_is_refused() -> None:
 nothing = st.none()
 beats = st.integers(0, 4_000_000_000_000_000)
 places = st.one_of(
-    st.builds(Place, st.text(), st.text(), offsets, offsets, nothing),
-    st.builds(Place, st.text(), st.text(), nothing, nothing, beats),
+    st.builds(Place, st.text(), st.text(), offsets, offsets, nothing, nothing),
+    st.builds(Place, st.text(), st.text(), nothing, nothing, st.text("0123456789abcdef"), beats | nothing),
 )
 
 
 @given(places)
 def test_a_place_comes_back_from_the_ledger(place: Place) -> None:
     assert Place.decode(place.encode()) == place
-    # and says no offset where it names a beat
-    assert place.beat is None or "next" not in place.encode()
+    # and says no offset that is sealed
+    assert place.sealed is None or "next" not in place.encode()
+
+
+@given(offsets, st.text())
+def test_a_sealed_offset_is_read_with_the_key_alone(offset: int, digest: str) -> None:
+    sealed = [seal(SECRET, digest, offset) for _ in range(2)]
+    assert [unseal(SECRET, digest, one) for one in sealed] == [offset, offset]
+    assert len({one[16:] for one in sealed}) == 2
+    assert unseal(bytes(31) + b"1", digest, sealed[0]) != offset
+    # and a loss that was accepted brings it back
+    state = mark(5)
+    place = Place(digest_of(SECRET, state), "id", sealed=seal(SECRET, digest_of(SECRET, state), offset))
+    found = accepted([AcceptedLoss(1, "events", 3, place, "operator", "now")], HERE, state, SECRET)
+    assert found is not None
+    assert found.place.next == offset

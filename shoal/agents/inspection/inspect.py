@@ -91,21 +91,18 @@ class Inspection:
         if not asked.partitions:
             return
         from shoal.agents.inspection.clocks import positions, warnings
-        from shoal.agents.inspection.states import Judge
+        from shoal.agents.inspection.states import Judge, waiting
 
         with self.findings.looking_at(STATES) as found:
-            losses = session.ledger.losses(config.kafka.app)
-            judge = Judge(
-                settings_of(config), self._path, config.topics, session.ledger.log_id, losses, session.key.secret
-            )
+            judge = Judge(settings_of(config), self._path, config.topics, session.ledger, session.key.secret)
             states, refusals = judge.refusals(asked.partitions)
             for error in refusals:
                 self.findings.refuse(STATES, error)
             if not refusals:
                 found.ok(f"a worker could go on with {many(sum(one.raw_mark is not None for one in states), 'state')}")
-            for loss in losses:
+            for loss in judge.losses:
                 found.ok(loss.words())
-            for text in warnings(self._path, positions(config, states)):
+            for text in (*waiting(states), *warnings(self._path, positions(config, states))):
                 found.warn(text)
                 self.warnings.append(text)
 

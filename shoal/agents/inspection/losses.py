@@ -1,31 +1,30 @@
 """What sources have lost ahead of the states of workers, and how an operator accepts it.
 
 The owner of a partition is locked out before its loss is written: no worker reads on from a state that is given another
-way on meanwhile.
+way on meanwhile. What is written is what a look finds after that.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from aiokafka import TopicPartition
 
-from shoal.agents.audit.replay.scan import Scan
 from shoal.agents.audit.session import Session
-from shoal.agents.inspection.states import State, read_states
+from shoal.agents.inspection.states import SECOND_LOOK, State, read_states
+from shoal.agents.kafka.changelog import Reader
 from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.topic_ids import ask
 from shoal.agents.kafka.topics import kafka_errors
 from shoal.agents.kafka.transactions import Writer
-from shoal.agents.lost_records import accepted, changed_count, digest_of
+from shoal.agents.lost_records import accepted, changed_count, digest_of, seal
 from shoal.models.errors import KafkaError, LedgerError
 from shoal.models.losses import AcceptedLoss, Place
-from shoal.models.records import BEAT_HEADER
-from shoal.models.times import iso
-from shoal.stream.event_time import time_in_headers
 from shoal.stream.machine import StagePartition
+from shoal.stream.state_mark import check_mark
 
 
 class Loss(NamedTuple):
@@ -35,46 +34,55 @@ class Loss(NamedTuple):
     words: str
     place: Place
 
+    @property
+    def identity(self) -> tuple[int, str, str]:
+        """Equal for two looks at one loss, however many records come behind it meanwhile."""
+        return self.partition, self.place.mark, self.place.topic_id
+
 
 class Acceptance:
     """The losses of a topic ahead of the states of an app's workers, on their way into the ledger."""
 
-    def __init__(self, session: Session, settings: KafkaSettings, topic: str, partition: int | None) -> None:
-        """`partition`: the only one to look at; None: all."""
-        self._session, self._settings, self._topic, self._partition = session, settings, topic, partition
+    def __init__(
+        self, session: Session, settings: KafkaSettings, topic: str, *, partition: int | None, beat: int | None
+    ) -> None:
+        """`partition`: the only one to look at, or all; `beat`: the earliest one that ends a loss, or the next."""
+        self._session, self._settings, self._topic = session, settings, topic
+        self._partition, self._beat = partition, beat
 
-    def losses(self, beat: int | None) -> list[Loss]:
-        """What is lost and not accepted yet.
-
-        `beat`: where presence is protected, the time in microseconds of the beat from which records count again; None:
-        the next one after all that are in the topic.
+    def losses(self) -> list[Loss]:
+        """What is lost and not accepted yet, as two looks find it.
 
         Raises:
-            LedgerError: no worker has read the topic, it has no such partition, or the beat is in the topic already.
+            LedgerError: no worker has read the topic, or it has no such partition.
             KafkaError: the topic has another number of partitions than it had, or the brokers cannot be used.
+            FailStop: a state is of another audit log, or of a newer version.
         """
-        states = [state for state in self._states() if self._partition in (None, state.partition.number)]
-        lost = [(state, words) for state in states if (words := self._gap(state)) is not None]
-        resumes = self._beat(beat, [state for state, _ in lost]) if lost and self._settings.hides_presence else None
-        return [Loss(state.partition.number, words, self._place(state, resumes)) for state, words in lost]
+        found = self._look()
+        if found:
+            time.sleep(SECOND_LOOK)
+            again = {loss.identity for loss in self._look()}
+            found = [loss for loss in found if loss.identity in again]
+        return found
 
-    def accept(self, losses: list[Loss], beat: int | None, who: str) -> list[AcceptedLoss]:
+    def accept(self, losses: list[Loss], who: str) -> list[AcceptedLoss]:
         """Lock out the owners of the partitions, and write the losses if they are still the same.
 
         Raises:
             LedgerError: they are not.
         """
-        return asyncio.run(self._accept(losses, beat, who))
+        return asyncio.run(self._accept(losses, who))
 
-    async def _accept(self, losses: list[Loss], beat: int | None, who: str) -> list[AcceptedLoss]:
+    async def _accept(self, losses: list[Loss], who: str) -> list[AcceptedLoss]:
+        due = {loss.identity for loss in losses}
         async with self._locked(loss.partition for loss in losses):
-            again = await asyncio.to_thread(self.losses, beat)
-            if again != losses:
+            found = [loss for loss in await asyncio.to_thread(self._look) if loss.identity in due]
+            if len(found) < len(due):
                 raise LedgerError(
                     f"topic {self._topic}: what is lost has changed while you were asked; nothing is written: start "
                     "again"
                 )
-            places = {loss.partition: loss.place for loss in losses}
+            places = {loss.partition: loss.place for loss in found}
             ledger = self._session.ledger
             return await asyncio.to_thread(ledger.accept_loss, self._settings.app, self._topic, places, who)
 
@@ -86,9 +94,24 @@ class Acceptance:
         try:
             with kafka_errors(self._settings):
                 await asyncio.gather(*(writer.fence() for writer in writers))
+                async with Reader(self._settings) as reader:
+                    await asyncio.gather(*(self._settle(writer, reader) for writer in writers))
             yield
         finally:
             await asyncio.gather(*(writer.give_up() for writer in writers))
+
+    async def _settle(self, writer: Writer, reader: Reader) -> None:
+        """End the old owner's last transaction as it ended elsewhere: afterwards nobody remembers how it did."""
+        targets = [writer.changelog, *self._settings.outputs(writer.partition)]
+        unended = set(await reader.with_open_transactions(TopicPartition(*target) for target in targets))
+        await writer.settle([target for target in targets if target in unended])
+
+    def _look(self) -> list[Loss]:
+        return [
+            Loss(state.partition.number, words, self._place(state))
+            for state in self._states()
+            if self._partition in (None, state.partition.number) and (words := self._gap(state)) is not None
+        ]
 
     def _states(self) -> list[State]:
         count = self._session.ledger.partitions(self._settings.app).get(self._topic)
@@ -107,38 +130,16 @@ class Acceptance:
         """What is lost in one partition behind what is accepted already."""
         if state.raw_mark is None:
             return None
+        check_mark(f"topic {self._topic}, partition {state.partition.number}", state.mark, self._session.ledger.log_id)
         losses, secret = self._session.ledger.losses(self._settings.app), self._session.key.secret
         loss = accepted(losses, state.partition, state.raw_mark, secret)
         return (state if loss is None else state.behind(loss)).gap(discreet=self._settings.hides_presence)
 
-    def _place(self, state: State, beat: int | None) -> Place:
-        mark = digest_of(self._session.key.secret, state.raw_mark or b"")
-        if beat is not None:
-            return Place(mark, state.now, beat=beat)
-        position, (first, end) = state.mark["offset"], state.bounds
+    def _place(self, state: State) -> Place:
+        secret, (first, end) = self._session.key.secret, state.bounds
+        digest = digest_of(secret, state.raw_mark or b"")
+        if self._settings.hides_presence:
+            return Place(digest, state.now, sealed=seal(secret, digest, end), beat=self._beat)
+        position = state.mark["offset"]
         is_anew = state.was not in (None, state.now)
-        return Place(mark, state.now, first=position, next=first if is_anew or position < first else end)
-
-    def _beat(self, named: int | None, states: list[State]) -> int:
-        """The time of the beat from which records count again: later than all beats that are in the partitions.
-
-        So no record that is left is behind it, and where the loss ended among them decides nothing.
-        """
-        beats = [state.mark["beat"] for state in states if state.mark.get("beat") is not None]
-        latest = max([*beats, *asyncio.run(self._beats(states))], default=0)
-        if named is not None and named <= latest:
-            raise LedgerError(f"--beat {iso(named)} is not later than the last beat in the topic, {iso(latest)}")
-        return latest + 1 if named is None else named
-
-    async def _beats(self, states: list[State]) -> list[int]:
-        """Times of the beats that are in the partitions of these states."""
-        beats = []
-        with kafka_errors(self._settings):
-            async with Scan(self._settings) as scan:
-                tps = {TopicPartition(self._topic, state.partition.number): state for state in states}
-                ends = await scan.stable_ends(tps)
-                for tp, state in tps.items():
-                    async for records in scan.read(tp, state.bounds[0], ends[tp]):
-                        found = (time_in_headers(record) for record in records if record.value is None)
-                        beats += [time for name, time in filter(None, found) if name == BEAT_HEADER]
-        return beats
+        return Place(digest, state.now, first=position, next=first if is_anew or position < first else end)

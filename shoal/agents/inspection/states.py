@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from aiokafka import TopicPartition
 
+from shoal.agents.audit.ledger import Ledger
 from shoal.agents.kafka.changelog import Reader, group_offsets
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.kafka.topic_ids import STATE_KEY, ask
@@ -17,6 +18,7 @@ from shoal.agents.kafka.topics import kafka_errors
 from shoal.agents.lost_records import accepted, cut_off, gap, no_state, unnamed, way_on
 from shoal.models.errors import FailStop
 from shoal.models.losses import AcceptedLoss
+from shoal.models.times import iso
 from shoal.stream.guard import check_last
 from shoal.stream.machine import StagePartition
 from shoal.stream.state_mark import MARK, RELEASE_FORMAT, check_mark, format_of
@@ -51,8 +53,7 @@ class State:
 
     def behind(self, loss: AcceptedLoss) -> "State":
         """The state as a takeover has it behind an accepted loss."""
-        position = self.bounds[0] if loss.place.next is None else loss.place.next
-        mark = orjson.dumps(self.mark | {"offset": position})
+        mark = orjson.dumps(self.mark | {"offset": loss.place.next})
         return replace(self, raw_mark=mark, was=loss.place.topic_id)
 
 
@@ -117,11 +118,11 @@ class Judge:
     """What a takeover asks of each state."""
 
     def __init__(
-        self, settings: KafkaSettings, path: Path, sources: Iterable[str], log_id: str, losses: list[AcceptedLoss],
-        secret: bytes,
-    ) -> None:  # fmt: skip
-        self._settings, self._path, self._sources, self._log_id = settings, path, tuple(sources), log_id
-        self._losses, self._secret = losses, secret
+        self, settings: KafkaSettings, path: Path, sources: Iterable[str], ledger: Ledger, secret: bytes
+    ) -> None:
+        self._settings, self._path, self._sources = settings, path, tuple(sources)
+        self._ledger, self._secret = ledger, secret
+        self.losses: list[AcceptedLoss] = []
 
     def refusals(self, partitions: Mapping[str, int]) -> tuple[list[State], list[FailStop]]:
         """States, and why takeovers would be refused; a refusal counts if a second look finds it again.
@@ -129,14 +130,20 @@ class Judge:
         Raises:
             KafkaError: the brokers cannot be used.
         """
-        states = read_states(self._settings, partitions)
+        states = self._look(partitions)
         found = list(self._all(states))
         if found:
             time.sleep(SECOND_LOOK)
-            states = read_states(self._settings, partitions)
+            states = self._look(partitions)
             again = {str(error) for error in self._all(states)}
             found = [error for error in found if str(error) in again]
         return states, found
+
+    def _look(self, partitions: Mapping[str, int]) -> list[State]:
+        """The states, and then the losses that were accepted for them."""
+        states = read_states(self._settings, partitions)
+        self.losses = self._ledger.losses(self._settings.app)
+        return states
 
     def _all(self, states: Iterable[State]) -> Iterator[FailStop]:
         for state in states:
@@ -157,11 +164,11 @@ class Judge:
                 raise FailStop(no_state(place, state.committed))
             return
         if place.stage == BOUND:
-            check_mark(f"topic {place.topic}, partition {place.number}", state.mark, self._log_id)
-            loss = accepted(self._losses, place, state.raw_mark, self._secret)
+            check_mark(f"topic {place.topic}, partition {place.number}", state.mark, self._ledger.log_id)
+            loss = accepted(self.losses, place, state.raw_mark, self._secret)
             state = state if loss is None else state.behind(loss)
         else:
-            check_mark(f"contributions partition {place.number}", state.mark, self._log_id, RELEASE_FORMAT)
+            check_mark(f"contributions partition {place.number}", state.mark, self._ledger.log_id, RELEASE_FORMAT)
             if state.begins > 0:
                 raise FailStop(cut_off(self._settings.changelog(RELEASE, place.topic), place.number))
         if format_of(state.mark) > 1 and state.was is None:
@@ -171,3 +178,12 @@ class Judge:
         if place.stage == RELEASE and not state.is_moving:
             chain = bytes.fromhex(state.mark["chain"])
             check_last(place.number, state.mark["count"], chain, state.last)
+
+
+def waiting(states: Iterable[State]) -> Iterator[str]:
+    """A warning for each partition in which no record counts yet behind an accepted loss."""
+    for state in states:
+        if (resumes := state.mark.get("resumes")) is not None:
+            beat = f"a beat of {iso(resumes)} or a later one" if resumes else "the next beat"
+            topic, number = state.partition.topic, state.partition.number
+            yield f"{topic}[{number}]: no record counts before {beat} behind the loss that was accepted; send beats"

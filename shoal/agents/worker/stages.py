@@ -22,7 +22,7 @@ from shoal.agents.kafka.changelog import group_offsets
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.topics import Verified
 from shoal.agents.lane import Lane, lane_of_environment, unknown_of
-from shoal.agents.lost_records import accepted, changed_count, no_state, way_on
+from shoal.agents.lost_records import accepted, changed_count, no_state, turn_of, way_on
 from shoal.agents.worker.deployment import Deployment
 from shoal.agents.worker.health import AUDIT, EQUIVOCATION, MISSING_RELEASE, Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
@@ -74,6 +74,7 @@ class Stages:
         agreement = self._session.register(partitions=counts)
         refuse_absent(self._session, agreement.absent)
         self.budget = self._session.ledger.budget_report()
+        self._losses = self._session.ledger.losses(self._settings.app)
         app = self._session.config.kafka.app
         rows = {f"{row.metric}/{row.version}": row for row in self._session.ledger.versions(app)}
         # Read after the registration: from then on no file run adds to what workers own.
@@ -220,18 +221,29 @@ class Stages:
         if offset is not None:
             raise FailStop(no_state(partition, offset))
 
-    async def pass_loss(self, partition: StagePartition, machine: Machine, mark: bytes, first: int) -> bytes | None:
-        """Have a machine go on behind the loss that was accepted for the state with this mark, if any."""
+    async def pass_loss(self, partition: StagePartition, machine: Machine, mark: bytes) -> bytes | None:
+        """Have a machine go on behind the loss that was accepted for the state with this mark, if any.
+
+        A database that is away is waited for only if the state knows of a loss that was accepted since it answered.
+        """
         if not isinstance(machine, BoundMachine):
             return None
-        with contextlib.suppress(Unavailable):
-            self._losses = await in_thread(self._session.ledger.losses, self._settings.app)
+        while not await self._ask_losses() and turn_of(mark) not in {0, *(loss.id for loss in self._losses)}:
+            await asyncio.sleep(ASK_EVERY)
         loss = accepted(self._losses, partition, mark, self._session.key.secret)
         if loss is None:
             return None
-        machine.lose(loss, first)
+        machine.lose(loss)
         log.warning("loss_passed", reason=loss.words())
         return loss.place.topic_id.encode()
+
+    async def _ask_losses(self) -> bool:
+        """Read the accepted losses again; whether the database answers."""
+        try:
+            self._losses = await in_thread(self._session.ledger.losses, self._settings.app)
+        except Unavailable:
+            return False
+        return True
 
     def remedy(self, topic: str) -> str:
         """What an operator can do if a topic lacks what a state has yet to read."""

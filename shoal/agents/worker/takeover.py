@@ -252,7 +252,7 @@ class Takeover:
         writer, now = self._writers[partition], topic_ids[partition.topic]
         machine, named = loading.machine, loading.named
         if loading.mark is not None:
-            named = await self._domain.pass_loss(partition, machine, loading.mark, source[0]) or named
+            named = await self._domain.pass_loss(partition, machine, loading.mark) or named
         writer.preface = [] if named and not loading.is_log else [(STATE_KEY, now.id.encode())]
         if machine.counted and named is None:
             raise FailStop(unnamed(partition))

@@ -1,8 +1,8 @@
 """Accepted losses in one source partition: records that were gone before it read them, and given up by an operator.
 
 Accounts and clocks stay as they are, so records that come again find caps used or periods closed. Reading goes on at
-the offset that the loss names. Where presence is protected the loss names a beat instead, and no record before it
-counts, what is left of them included: where a loss ended among the records of others decides nothing.
+the offset that the loss names. Where presence is protected, that is the end of the topic when the loss was accepted,
+and no record counts before the next beat: where a loss ended among the records of others decides nothing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ class Losses:
 
     def __init__(self) -> None:
         self.turn = 0  # id of the last accepted loss in the ledger; 0 without any
-        self.resumes: int | None = None  # time of a beat in microseconds, before which no record counts
+        self.resumes: int | None = None  # in microseconds: no record counts before a beat of this time or a later one
         self.gapped: set[str] = set()  # labels of metrics that had begun before a loss: no audit has all their records
 
     def load(self, mark: Mapping[str, Any]) -> None:
@@ -29,8 +29,8 @@ class Losses:
         """Begin behind a loss; `begun`: labels of the metrics that have begun."""
         self.turn = loss.id
         self.gapped |= {*begun}
-        if loss.place.beat is not None:
-            self.resumes = max(loss.place.beat, self.resumes or 0)
+        if loss.place.sealed is not None:
+            self.resumes = max(loss.place.beat or 0, self.resumes or 0)
 
     @property
     def is_waiting(self) -> bool:

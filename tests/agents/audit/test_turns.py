@@ -66,7 +66,7 @@ def test_accepted_losses_are_kept_by_app_and_partition_in_their_order(ledger: Le
     assert [(loss.topic, loss.partition, loss.place, loss.who) for loss in found] == [
         ("purchases", partition, place, "operator") for partition, place in places.items()
     ]
-    later = ledger.accept_loss(APP, "purchases", {0: Place("cafe", "id", beat=10**15)}, "another")
+    later = ledger.accept_loss(APP, "purchases", {0: Place("cafe", "id", sealed="f00d", beat=10**15)}, "another")
     assert ledger.losses(APP) == [*found, *later]
     assert ledger.losses("other") == []
     # and they are no restarts of clocks

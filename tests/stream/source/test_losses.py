@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.agents.lost_records import accepted, digest_of
+from shoal.agents.lost_records import accepted, digest_of, seal
 from shoal.models.config.file import Config
 from shoal.models.errors import FailStop
 from shoal.models.losses import AcceptedLoss, Place
@@ -16,10 +16,10 @@ from shoal.models.records import Message
 from shoal.models.times import iso
 from shoal.stream.bound import BoundPartition
 from shoal.stream.clock import SourceClock
-from shoal.stream.event_time import time_in_headers
 from shoal.stream.file_run import Line, beat_line
 from shoal.stream.machine import StagePartition
 from shoal.stream.state_mark import MARK
+from shoal.stream.topic import plan_topic
 from tests.privacy.attended import SECOND, present
 from tests.stream.simulation import SECRET, STAMP, Cluster, config, event
 from tests.support.backends import BACKENDS, KERNEL
@@ -51,10 +51,10 @@ class LossyCluster(Cluster):
         self.begins = [0, 0]  # the offset of each topic from which on records are read
         self._before: list[list[Line]] = [[], []]  # what was read before that
 
-    def lose(self, index: int, count: int, *, anew: bool = False, beat: int | None = None) -> None:
+    def lose(self, index: int, count: int, *, anew: bool = False, beats: bool = False) -> None:
         """So many records are gone ahead of a state; `anew`: and the topic is another one, whose offsets begin again.
 
-        With the time of a beat, nothing in the ledger tells how many.
+        `beats`: none of those that are left counts, and none before the next beat.
         """
         source, raw = self.sources[index], self.sources[index].changelog.get(MARK)
         self.crash_bound(index)  # its owner is locked out
@@ -63,21 +63,21 @@ class LossyCluster(Cluster):
         before = self._row(index, raw)
         position = orjson.loads(raw)["offset"] if before is None else self.begins[index]
         self._before[index] += source.log[self.begins[index] : position]
-        self.begins[index] = following = 0 if anew else min(position + count, len(source.log))
         if anew:
             rest = source.log[position + count :]
             source.log = [line._replace(offset=number) for number, line in enumerate(rest)]
-        place = Place(digest_of(SECRET, raw), "id", position, following)
+        following = len(source.log) if beats else 0 if anew else min(position + count, len(source.log))
+        self.begins[index], digest = following, digest_of(SECRET, raw)
+        hidden = Place(digest, "id", sealed=seal(SECRET, digest, following))
+        place = hidden if beats else Place(digest, "id", position, following)
         self.rows.append(AcceptedLoss(len(self.rows) + 1, "events", index, place, "operator", "now"))
-        if beat is not None:
-            self.rows[-1] = self.rows[-1]._replace(place=Place(place.mark, "id", beat=beat))
 
-    def counting(self, index: int, beat: int | None = None) -> list[Line]:
-        """The records of a partition that count: after a loss with a beat none before it, but all beats."""
+    def counting(self, index: int) -> list[Line]:
+        """The records of a partition that count: after a loss by beats none before the next one."""
         rest = self.sources[index].log[self.begins[index] :]
-        first = next((number for number, line in enumerate(rest) if (time_of(line) or 0) >= (beat or 0)), len(rest))
-        beats = rest if beat is None else [line for line in rest[:first] if line.value is None] + rest[first:]
-        return [*self._before[index], *beats]
+        waits = any(row.partition == index and row.place.sealed is not None for row in self.rows)
+        first = next((number for number, line in enumerate(rest) if line.value is None), len(rest)) if waits else 0
+        return [*self._before[index], *rest[first:]]
 
     def _row(self, index: int, raw: bytes) -> AcceptedLoss | None:
         return accepted(self.rows, StagePartition("bound", "events", index), raw, SECRET)
@@ -87,14 +87,8 @@ class LossyCluster(Cluster):
         machine = super()._bound_machine(index)
         raw = source.changelog.get(MARK)
         if is_new and raw is not None and (loss := self._row(index, raw)) is not None:
-            machine.lose(loss, 0 if loss.place.beat is None else self.begins[index])
+            machine.lose(loss)
         return machine
-
-
-def time_of(line: Line) -> int | None:
-    """The time of a beat in microseconds; None for other records."""
-    found = time_in_headers(line) if line.value is None else None
-    return None if found is None else found[1]
 
 
 def alone(cfg: Config, logs: list[list[Line]]) -> list[bytes]:
@@ -148,27 +142,40 @@ def test_behind_losses_the_stream_is_that_of_the_records_that_were_read(lane, hi
 
 @pytest.mark.parametrize("lane", MODULES)
 @examples(80)
-@given(samples, samples, samples, actions, actions, actions, st.integers(0, 1), st.integers(0, 6), st.booleans())
+@given(*[samples] * 4, *[actions] * 3, st.integers(0, 1), st.integers(0, 6), st.booleans())
 def test_where_presence_is_protected_no_record_before_the_beat_counts(
-    lane, before, lost, after, first, waiting, second, index, count, anew
+    lane, before, lost, more, after, first, waiting, second, index, count, anew
 ):
     cfg = present(*PRESENT)
     cluster = LossyCluster(cfg, lane)
     now = send(cluster, before, 100, every=3)
     play(cluster, first)
     now = send(cluster, lost, now, every=3)
-    # given a loss of any length, which may end anywhere among the records that are left
-    resumes = (now + 1) * SECOND
-    cluster.lose(index, count, anew=anew, beat=resumes)
+    # given a loss of any length, which may end anywhere among the records that are left, and others before a beat
+    cluster.lose(index, count, anew=anew, beats=True)
+    now = send(cluster, more, now + 1)
     play(cluster, waiting)
     beat(cluster, now + 5)
     now = send(cluster, after, now + 6, every=3)
     play(cluster, second)
     beat(cluster, now + 40)
     cluster.drain()
-    # then the releases are those without all that was left before the beat
-    beats = [resumes if index == number and cluster.rows else None for number in range(2)]
-    assert cluster.releases() == alone(cfg, [cluster.counting(number, beats[number]) for number in range(2)])
+    # then the releases are those without all that came before the beat
+    assert cluster.releases() == alone(cfg, [cluster.counting(number) for number in range(2)])
+
+
+def test_a_metric_that_is_new_behind_a_loss_has_all_of_its_records():
+    # given a state of one metric, a loss, and a configuration with one more
+    cluster = LossyCluster(config(*VALUES[:1]), BACKENDS[0])
+    send(cluster, [(user, 1) for user in USERS * 3], 100)
+    cluster.bound(0, 2)
+    cluster.lose(0, 1)
+    cluster.plan = plan_topic(config(*VALUES), "events", SECRET, source_partitions=2, contributions_partitions=2)
+    # when the partition goes on
+    cluster.bound(0, 1)
+    # then the mark says where the new metric began, and that the other one has lost records
+    mark = orjson.loads(cluster.sources[0].changelog[MARK])
+    assert (mark["gapped"], mark["starts"]) == (["m0/1"], {"m0/1": 0, "m1/1": 3})
 
 
 def test_a_message_behind_a_loss_is_told_from_one_with_its_number_and_offset():

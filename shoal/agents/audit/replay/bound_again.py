@@ -38,7 +38,8 @@ class BoundAgain:
         known = {label: one for label, one in labels.items() if label in mark["starts"] and label not in self.gapped}
         self.recomputes = bool(known)
         self._known = clocks_of(tuple(known.values()))
-        self._beats_ahead = beats_ahead(self._known)
+        started = (one for label, one in labels.items() if label in mark["starts"])
+        self._beats_ahead = beats_ahead(clocks_of(tuple(started)))
         starts: dict[int, list[MetricSection]] = {}
         for label, metric in known.items():
             if (start := mark["starts"][label]) is not None:

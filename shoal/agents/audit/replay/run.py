@@ -28,12 +28,14 @@ from shoal.agents.audit.verify import Finding
 from shoal.agents.kafka.changelog import Reader, group_offsets
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings, need_kafka
 from shoal.agents.kafka.topics import kafka_errors
+from shoal.agents.lost_records import accepted, turn_of
 from shoal.models.config.file import Config
 from shoal.models.digests import FIRST
 from shoal.models.errors import FailStop, KafkaError
+from shoal.models.losses import AcceptedLoss
 from shoal.models.records import Message
 from shoal.stream.foreign_records import read_message
-from shoal.stream.machine import Record
+from shoal.stream.machine import Record, StagePartition
 from shoal.stream.release import ReleasePartition
 from shoal.stream.state_mark import MARK
 from shoal.stream.topic import Clock, TopicPlan, plan_topic
@@ -89,6 +91,8 @@ class _Span:
     first: int
     end: int
     mark: dict[str, Any] | None  # of the stage that reads it; None: it committed nothing
+    there: int = 0  # the topic's end
+    raw_mark: bytes = b""
     sound: bool = True  # False: its mark is not ours, or what it needs is gone; it is not replayed
 
 
@@ -107,7 +111,7 @@ class _Replay:
         self.sent: dict[Way, SentRows] = {}  # in the topic
         self.clocks: dict[tuple[str, int], Promises] = {}  # after a source partition's last event
         self.gapped: dict[tuple[str, int], Set[str]] = {}  # metrics of which it lost records
-        self.losses = session.ledger.losses(settings.app)
+        self.losses: list[AcceptedLoss] = []
         self._on_progress, self._done, self._total = on_progress, 0, 0
 
     def _plan(self, topic: str, config: Config) -> TopicPlan:
@@ -163,6 +167,7 @@ class _Replay:
                 else:
                     self.sources[topic] = await self._spans(BOUND, topic, plan.source_partitions, ends_with_mark=True)
         homes = await self._spans(RELEASE, s.contributions, self.homes, ends_with_mark=not from_events)
+        self.losses = self.session.ledger.losses(s.app)  # after the marks, which may know of them
         self._total = sum(max(0, span.end - span.first) for spans in (homes, *self.sources.values()) for span in spans)
         for topic, spans in self.sources.items():
             for partition, span in enumerate(spans):
@@ -195,7 +200,8 @@ class _Replay:
             first, end = inputs[TopicPartition(topic, p)]
             mark = self._mark(changelogs[p], record)
             committed = first if not mark else mark["offset"]
-            spans.append(_Span(first, committed if ends_with_mark else end, mark or None, sound=mark != {}))
+            raw = (record.value if record is not None and mark else None) or b""
+            spans.append(_Span(first, committed if ends_with_mark else end, mark or None, end, raw, sound=mark != {}))
         return spans
 
     def _mark(self, tp: TopicPartition, record: Record | None) -> dict[str, Any] | None:
@@ -290,8 +296,13 @@ class _Replay:
         )
         self._note_loss(f"{topic}[{partition}]", span.mark, again.gapped)
         self.gapped[topic, partition] = again.gapped
-        if not again.recomputes:
+        if not again.recomputes or self._is_given_up(topic, partition, span):
             self.clocks[topic, partition] = []
+            return
+        if span.end > span.there:
+            message = f"it ends at {span.there}, before what was read; nothing can be recomputed"
+            self.findings.add("events", f"{topic}[{partition}]", message)
+            span.sound = False
             return
         if span.first > again.first:
             message = f"events {again.first} to {span.first - 1} are gone; nothing can be recomputed without them"
@@ -306,6 +317,19 @@ class _Replay:
                 rows.add(message_)
             self._advance(len(records))
         self.clocks[topic, partition] = again.clocks()
+
+    def _is_given_up(self, topic: str, partition: int, span: _Span) -> bool:
+        """Whether a loss is accepted for the very state, which is not behind it yet: nothing is recomputed then."""
+        place, known = StagePartition(BOUND, topic, partition), {0, *(loss.id for loss in self.losses)}
+        if turn_of(span.raw_mark) not in known:
+            return False  # which is a finding
+        loss = accepted(self.losses, place, span.raw_mark, self.session.key.secret)
+        if loss is None:
+            return False
+        self.gapped[topic, partition] = frozenset(metric.label for metric in self.plans[topic].metrics)
+        message = f"{loss.words()}; no worker is behind it yet, and nothing is recomputed from events"
+        self.findings.add("lost", f"{topic}[{partition}]", message, failure=False)
+        return True
 
     def _note_loss(self, where: str, mark: Mapping[str, Any], gapped: Set[str]) -> None:
         """Say what an accepted loss leaves unproven, or that the log lacks what the state knows of."""

@@ -61,7 +61,9 @@ def accept_loss(
     beat: Annotated[
         str | None,
         typer.Option(
-            "--beat", metavar="TIME", help="Under add-remove: the beat from which records count; by default the next."
+            "--beat",
+            metavar="TIME",
+            help="Under add-remove: the earliest beat that ends the loss, if not the next one.",
         ),
     ] = None,
     yes: Yes = False,
@@ -70,7 +72,8 @@ def accept_loss(
     """Accept that records of a topic are gone before they were read, and let workers go on behind them.
 
     Versions, accounts and noise stay, and nothing is charged: releases are of the records that were read. What comes
-    again finds caps used and periods closed. Under add-remove no record counts before a beat that is still to come.
+    again finds caps used and periods closed; where the unit is an event, it counts again. Under add-remove no record
+    counts before the next beat.
 
     Example: shoal accept-loss shoal.toml purchases --by "on-call engineer"
     """
@@ -78,16 +81,17 @@ def accept_loss(
     settings = needed_settings(loaded, config)
     _check(loaded, topic, by)
     with open_session(config, loaded) as session:
-        acceptance, resumes = Acceptance(session, settings, topic, partition), _beat_of(loaded, beat)
-        losses = acceptance.losses(resumes)
+        acceptance = Acceptance(session, settings, topic, partition=partition, beat=_beat_of(loaded, beat))
+        losses = acceptance.losses()
         if not losses:
             where = topic if partition is None else f"{topic}[{partition}]"
             raise LedgerError(f"{where}: it has all records that workers have yet to read, so there is no loss")
         for loss in losses:
             say(f"shoal: {printable(loss.words)}; lost and given up are {loss.place.words()}")
-        say("shoal: versions, accounts and noise stay; nothing is charged, and what was published stays")
+        for line in _consequences(loaded, topic):
+            say(f"shoal: {line}")
         _confirm("Accept the loss?", yes=yes)
-        found = acceptance.accept(losses, resumes, by)
+        found = acceptance.accept(losses, by)
     fields = {"topic": topic, "by": by, "losses": [_fields(loss) for loss in found]}
     lines = [loss.words() for loss in found]
     result(fields, as_json=as_json, text=lambda: printable("\n".join([*lines, "start the workers: they go on there"])))
@@ -95,8 +99,20 @@ def accept_loss(
 
 def _fields(loss: AcceptedLoss) -> dict[str, Any]:
     place = loss.place
-    ends = {"beat": iso(place.beat)} if place.beat is not None else {"first": place.first, "next": place.next}
+    beat = None if place.beat is None else iso(place.beat)
+    ends = {"first": place.first, "next": place.next} if place.sealed is None else {"beat": beat}
     return {"id": loss.id, "partition": loss.partition, "at": loss.at} | ends
+
+
+def _consequences(config: Config, topic: str) -> Iterator[str]:
+    yield "versions, accounts and noise stay; nothing is charged, and what was published stays"
+    if any(metric.unit == "event" for metric in config.metrics_of(topic)):
+        yield "events that come again count again where the unit is an event: put none back that was read"
+    if config.protects_presence:
+        yield (
+            "no record counts before the next beat; which records were read before the loss depends on load, which "
+            "the guarantee does not cover"
+        )
 
 
 def _beat_of(config: Config, text: str | None) -> int | None:
