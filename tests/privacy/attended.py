@@ -103,11 +103,6 @@ class Attended(Hosted):
             log = self._events[one.partition]
             log.append(one.line(len(log)))
 
-    def take_over_all(self) -> None:
-        """As a worker that is started again does."""
-        for partition in list(self.machines):
-            self._take_over(partition)
-
     async def _write(self, partition: StagePartition, outbox: Outbox) -> None:
         await super()._write(partition, outbox)
         for target, records in outbox.records.items():
@@ -251,8 +246,7 @@ def told_of_an_addition(
     there = {metric.label for metric in worker.plan.metrics}
     plan = compiled(after, sources)
     added = frozenset(metric.label for metric in plan.metrics if metric.label not in there)  # as the ledger says
-    worker.plan = dataclasses.replace(plan, added=added)
-    worker.take_over_all()
+    worker.deploy(dataclasses.replace(plan, added=added))
     worker.send(phases[1])
     worker.drain()
     return worker.told()

@@ -34,7 +34,7 @@ from shoal.agents.worker.web import Metrics
 from shoal.models.config.file import Config
 from shoal.models.errors import FailStop
 from shoal.models.records import Message
-from shoal.stream.file_run import Line
+from shoal.stream.file_run import Line, beat_line
 from shoal.stream.machine import Machine, Outbox, StagePartition
 from shoal.stream.release import ReleasePartition
 from shoal.stream.topic import TopicPlan, plan_topic
@@ -163,6 +163,17 @@ class Hosted:
         """A clock record for every source partition."""
         for log in self._events:
             log.append(Line(len(log), None, timestamp=STAMP, headers=(("shoal-clock", iso_time),)))
+
+    def beat(self, time: int) -> None:
+        """A beat in every source partition; `time` in microseconds."""
+        for log in self._events:
+            log.append(beat_line(len(log), time)._replace(timestamp=STAMP))
+
+    def deploy(self, plan: TopicPlan) -> None:
+        """Take all partitions over with another plan of the first topic, as a worker that is started again does."""
+        self.plan = plan
+        for partition in list(self.machines):
+            self._take_over(partition)
 
     def bound(self, number: int, amount: int) -> None:
         """Take in so many events at most, and commit; if there are none, the partition is idle."""
