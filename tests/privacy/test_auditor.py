@@ -30,6 +30,7 @@ SEEDS = {
     "slots": (20036, 20013, 20014, 20009, 20031),
     "planes": (20001, 20006, 20008, 20011),
     "restarts": (21003, 21012, 21015, 21045, 21228),
+    "epochs": (30007, 30001, 30021, 30002, 30028, 30032),
     "variances": (20000, 20004, 20013, 20029),
     "predicates": (20003, 20005, 20009, 20015),
     "listed": (20000, 20002, 20005, 20011),
@@ -47,7 +48,8 @@ SEEDS = {
 }
 # Seeds that take a second or more and reach nothing that the others of their family do not: with full effort only.
 COSTLY = {
-    "means": {20028}, "restarts": {21003, 21012, 21015}, "variances": {20013}, "predicates": {20009},
+    "means": {20028}, "restarts": {21003, 21012, 21015}, "epochs": {30028, 30032},
+    "variances": {20013}, "predicates": {20009},
     "listed-variances": {20010}, "few-priors": {20007}, "forward": {20007}, "vectors": {20008},
     "sigma": {20016, 20004},
 }  # fmt: skip

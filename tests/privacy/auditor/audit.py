@@ -15,6 +15,7 @@ from shoal.mechanisms.selection import first_crossing
 from shoal.mechanisms.spec import Spec
 from shoal.stream.topic import TopicPlan
 from tests.privacy.auditor.choices import concentrated, told
+from tests.privacy.auditor.families.epochs import EpochsCase
 from tests.privacy.auditor.families.found import FoundCase
 from tests.privacy.auditor.families.presence import PresenceCase
 from tests.privacy.auditor.program import Numbers, Unsolved, least_loss
@@ -102,7 +103,7 @@ class _Audit:
     def run(self) -> Audited:
         worlds = self.case.worlds(self.seed, WORLDS)
         seen = [self._run(world, whole=True) for world in worlds]
-        over_files = self.case.sources == 1 and not isinstance(self.case, PresenceCase)
+        over_files = self.case.sources == 1 and not isinstance(self.case, PresenceCase | EpochsCase)
         if over_files and self.seed % EVERY == 0:  # a worker's counters, messages and lead, too
             all_zero = Unknowns(most=inf)
             around = [worker_run(self.plan, world, all_zero, self.seed, whole=True).pattern for world in worlds[:2]]
@@ -118,6 +119,8 @@ class _Audit:
     def _run(self, world: list[Event], *, whole: bool) -> Seen:
         if isinstance(self.case, PresenceCase):
             return self.case.run(self.plan, world, self.unknowns)
+        if isinstance(self.case, EpochsCase):
+            return self.case.run(world, self.unknowns, self.seed, whole=whole)
         run = file_run if self.case.sources == 1 else worker_run
         return run(self.plan, world, self.unknowns, self.seed, whole=whole)
 
@@ -154,3 +157,7 @@ class _Audit:
         if delta > float(self.case.delta) * (1 + 1e-6):
             self.found.problems.append(f"delta {delta} is more than declared")
         self.found.ratio = max(self.found.ratio, loss / self.case.epsilon)
+        for label, epsilon in self.case.charges.items() if isinstance(self.case, EpochsCase) else ():
+            rows = [number for number, one in enumerate(first.labels) if one == label]
+            alone = least_loss(coefficients[rows], difference[rows], self.unknowns.laws, self.case.delta)
+            self.found.ratio = max(self.found.ratio, alone / epsilon)

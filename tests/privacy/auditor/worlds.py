@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from shoal.mechanisms.decayed_variance.statistic import VarianceReleaser
 from shoal.mechanisms.statistic import Estimate
+from shoal.mechanisms.two_sided.statistic import TwoSidedReleaser
 from shoal.models.times import iso
 from shoal.stream.topic import TopicPlan
 from tests.privacy.auditor.choices import Choice, Choices
@@ -35,6 +36,27 @@ class Seen:
     choices: list[Choice]
     releases: int
     woke_late: int = 0
+    labels: Sequence[str] = ()  # of each number the metric version that released it
+
+
+@dataclass
+class Run:
+    """A hosted worker under way."""
+
+    worker: Hosted
+    whole: bool  # whether the `whole` pattern is asked for
+    choices: Choices
+    said: list[Any]  # what it logged
+
+    def seen(self) -> Seen:
+        """What was seen of it until now."""
+        worker = self.worker
+        if self.whole:
+            worker.seen.append(worker.texts())  # which replays contributions: other choices than those published
+        pattern, numbers, labels = _split(worker.releases)
+        rest = [len(worker.activations), [without_record(one) for one in worker.dead_letters], worker.seen, self.said]
+        found = (pattern, rest if self.whole else None)
+        return Seen(found, numbers, self.choices.made, len(worker.releases), worker.woke_late, labels)
 
 
 @contextmanager
@@ -52,31 +74,46 @@ def sums_of_variances() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def noisy_sides() -> Iterator[None]:
+    """Of what protects presence the noisy sums are published, of which all releases are functions."""
+
+    def told(releaser: TwoSidedReleaser) -> Estimate:
+        sums = [noisy / releaser._statistic.sums.denominator for noisy in releaser.noisy]
+        return Estimate(sums, None, None, None, {"samples": 1})
+
+    with patch.object(TwoSidedReleaser, "estimate", told):
+        yield
+
+
 def file_run(plan: TopicPlan, events: Sequence[Event], unknowns: Unknowns, seed: int, *, whole: bool) -> Seen:
     """A run over a file; the `whole` pattern, or that of the releases."""
     choices = Choices(seed)
     with unknowns.installed(), choices.installed(), sums_of_variances():
         seen = watch_run(plan, [event.raw() for event in events])
-    pattern, numbers = _split(seen.releases)
+    pattern, numbers, _ = _split(seen.releases)
     return Seen((pattern, seen.pattern() if whole else None), numbers, choices.made, len(seen.releases))
+
+
+@contextmanager
+def hosted_run(plan: TopicPlan, unknowns: Unknowns, seed: int, *, whole: bool) -> Iterator[Run]:
+    """A worker without noise of its own; ask what was seen of it afterwards."""
+    choices = Choices(seed)
+    with unknowns.installed(), choices.installed(), sums_of_variances(), noisy_sides(), capture_logs() as said:
+        yield Run(Hosted(plan, looks=whole), whole, choices, said)
 
 
 def worker_run(plan: TopicPlan, events: Sequence[Event], unknowns: Unknowns, seed: int, *, whole: bool) -> Seen:
     """A worker with partitions that come late, fall idle, are lost and taken over, in an order that the seed gives."""
-    choices, drawn = Choices(seed), random.Random(f"worker/{seed}")
-    with unknowns.installed(), choices.installed(), sums_of_variances(), capture_logs() as said:
-        worker = Hosted(plan, looks=whole)
+    drawn = random.Random(f"worker/{seed}")
+    with hosted_run(plan, unknowns, seed, whole=whole) as run:
         for user, raw in _arrivals(plan, events, drawn):
-            worker.produce(user, raw)
+            run.worker.produce(user, raw)
             for _ in range(drawn.randrange(5)):
-                worker.act(drawn.choice(ACTIONS), drawn.randrange(8), drawn.randrange(1, 6))
-        worker.end(iso((max(event.time for event in events) + 36_000) * 10**6).encode())
-        worker.drain()
-    if whole:
-        worker.seen.append(worker.texts())  # which replays contributions: other choices than those that were published
-    pattern, numbers = _split(worker.releases)
-    rest = [len(worker.activations), [without_record(one) for one in worker.dead_letters], worker.seen, said]
-    return Seen((pattern, rest if whole else None), numbers, choices.made, len(worker.releases), worker.woke_late)
+                run.worker.act(drawn.choice(ACTIONS), drawn.randrange(8), drawn.randrange(1, 6))
+        run.worker.end(iso((max(event.time for event in events) + 36_000) * 10**6).encode())
+        run.worker.drain()
+    return run.seen()
 
 
 def _arrivals(plan: TopicPlan, events: Sequence[Event], drawn: random.Random) -> Iterator[tuple[str, bytes]]:
@@ -91,10 +128,11 @@ def _arrivals(plan: TopicPlan, events: Sequence[Event], drawn: random.Random) ->
         yield from waiting[partition]
 
 
-def _split(releases: Iterable[bytes]) -> tuple[list[Any], Numbers]:
-    """What of releases is pattern or was chosen, and the numbers that have noise."""
+def _split(releases: Iterable[bytes]) -> tuple[list[Any], Numbers, list[str]]:
+    """What of releases is pattern or was chosen, the numbers that have noise, and of each its metric version."""
     pattern: list[Any] = []
     numbers: list[float] = []
+    labels: list[str] = []
     for raw in releases:
         release = orjson.loads(raw)
         if release.get("mechanism") == EXACT:
@@ -105,7 +143,8 @@ def _split(releases: Iterable[bytes]) -> tuple[list[Any], Numbers]:
         pattern.append([value is None for value in values])
         numbers += [value * (release["samples"] or 1) for value in values if value is not None]
         numbers += [float(int(node)) for node in release.get("nodes", ())]
-    return pattern, np.array(numbers, dtype=float)
+        labels += [f"{release['metric']}/{release['version']}"] * (len(numbers) - len(labels))
+    return pattern, np.array(numbers, dtype=float), labels
 
 
 def _flat(value: Any) -> Iterable[Any]:

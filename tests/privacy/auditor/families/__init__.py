@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 
 from tests.privacy.auditor.families import (
+    epochs,
     few_priors,
     forward,
     found,
@@ -36,6 +37,7 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
     "slots": slots.draw,
     "planes": planes.draw,
     "restarts": restarts.draw,
+    "epochs": epochs.draw,
     "variances": variances.draw,
     "predicates": predicates.draw,
     "listed": listed.draw,
