@@ -76,9 +76,10 @@ class Home:
 class Cluster:
     """All partitions of one topic and of contributions."""
 
-    def __init__(self, cfg: Config, sources: int, homes: int) -> None:
+    def __init__(self, cfg: Config, sources: int, homes: int, plan: TopicPlan | None = None) -> None:
+        """`plan`: that of the configuration, where it is compiled already."""
         self.cfg = cfg
-        self.plan: TopicPlan = plan_topic(
+        self.plan: TopicPlan = plan or plan_topic(
             cfg, "events", SECRET, source_partitions=sources, contributions_partitions=homes
         )
         self.sources = [Source([]) for _ in range(sources)]
