@@ -22,7 +22,7 @@ from shoal.models.config.complaints import complaint, zero_character
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.per_coordinate import overlap
-from shoal.models.config.section import Duration, Exact, Section
+from shoal.models.config.section import Duration, Exact, Section, epsilon_within_floats
 from shoal.models.config.selection import SelectionSection
 from shoal.models.config.terms import Terms
 from shoal.models.config.unit import PERSON, Unit, charge, parse_unit
@@ -86,6 +86,11 @@ class PrivacySection(Section):
     relation: Literal["values", "add-remove"] | None = Field(
         None, description="the relation that the ledger counts by; none: that of the metrics"
     )
+
+    @field_validator("epsilon")
+    @classmethod
+    def _is_float(cls, value: Fraction) -> Fraction:
+        return epsilon_within_floats(value)
 
     @field_validator("unit")
     @classmethod

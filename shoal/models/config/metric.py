@@ -11,7 +11,7 @@ from shoal.mechanisms.spec import ADD_REMOVE, FEW_USERS, USER_SLOT, VALUES
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.metric_keys import MetricKeys
 from shoal.models.config.per_coordinate import Range, for_each
-from shoal.models.config.section import positive_span, span
+from shoal.models.config.section import epsilon_within_floats, positive_span, span
 from shoal.models.config.terms import Terms
 from shoal.models.config.unit import Unit, parse_unit
 from shoal.models.predicates import Predicate, is_predicate
@@ -82,7 +82,7 @@ class MetricSection(MetricKeys):
         is_count = _is_public_count(info)
         if value < 0 or (value == 0 and not is_count):
             raise ValueError(f"must be {'0 or more' if is_count else 'greater than 0'}")
-        return Fraction(0) if is_count else value
+        return Fraction(0) if is_count else epsilon_within_floats(value)
 
     @field_validator("delta")
     @classmethod

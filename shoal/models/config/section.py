@@ -12,6 +12,7 @@ from shoal.models.times import time_of_text, valid
 
 DAY = 86_400_000_000  # microseconds
 LONGEST = 106_751_991 * DAY  # as many whole days as 64 bits of microseconds hold
+MOST_EPSILON = 10**60  # the inverse of the least epsilon of a statistic; floats of sums and products stay finite
 
 
 def _duration(value: Any) -> int:
@@ -61,4 +62,15 @@ def span(value: int) -> int:
     """
     if value > LONGEST:
         raise ValueError("must be at most 106751991d")
+    return value
+
+
+def epsilon_within_floats(value: Fraction) -> Fraction:
+    """Check an epsilon, which releases and reports have as a float.
+
+    Raises:
+        ValueError: it is larger than any that means something.
+    """
+    if value > MOST_EPSILON:
+        raise ValueError("must be at most 1e60")
     return value
