@@ -25,6 +25,7 @@ class Record(NamedTuple):
     value: bytes | None
     timestamp: int | None = None
     partition: int | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class Read(NamedTuple):
@@ -143,7 +144,10 @@ async def _produce(bootstrap: str, topic: str, records: Iterable[Record], transa
 
 async def _send(producer: AIOKafkaProducer, topic: str, records: Iterable[Record]) -> None:
     sent = [
-        await producer.send(topic, r.value, key=r.key, timestamp_ms=r.timestamp, partition=r.partition) for r in records
+        await producer.send(
+            topic, r.value, key=r.key, timestamp_ms=r.timestamp, partition=r.partition, headers=list(r.headers)
+        )
+        for r in records
     ]
     for one in sent:
         await one
