@@ -8,7 +8,9 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.admin.records_to_delete import RecordsToDelete
+from typer.testing import CliRunner
 
+from shoal.agents.cli.main import app
 from shoal.agents.kafka.topic_policies import COMPACT
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka, Record
@@ -74,8 +76,12 @@ def test_a_topic_that_grows_under_a_running_worker_is_refused(kafka: Kafka, tmp_
         # when somebody adds a partition, so that users or groups would hash elsewhere
         shoals.grow(name, 3)
         # then the next worker refuses to start, and the running one ends when it hears of it
-        refuses(shoals.worker(), name, "partitions")
-        refuses(worker, name, "partitions")
+        said = f"topic {name} has 3 partitions instead of 2"
+        refuses(shoals.worker(), said)
+        refuses(worker, said)
+        # and a check names the topic that grew, not one that was made for it
+        checked = CliRunner().invoke(app, ["check", str(shoals.config)])
+        assert (checked.exit_code, said in str(checked.exception)) == (1, True)
 
 
 async def cut(kafka: Kafka, topic: str) -> None:

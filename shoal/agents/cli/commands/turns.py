@@ -57,7 +57,9 @@ def accept_loss(
     config: ConfigPath,
     topic: Topic,
     by: By,
-    partition: Annotated[int | None, typer.Option("--partition", min=0, help="Only this partition.")] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", metavar="P", min=0, help="Only this partition.")
+    ] = None,
     beat: Annotated[
         str | None,
         typer.Option(
