@@ -164,6 +164,27 @@ def test_where_presence_is_protected_no_record_before_the_beat_counts(
     assert cluster.releases() == alone(cfg, [cluster.counting(number) for number in range(2)])
 
 
+def test_a_worker_that_dies_while_records_wait_for_a_beat_forgets_nothing():
+    # given a partition that waits behind a loss, and has committed that
+    cfg = present(*PRESENT)
+    cluster = LossyCluster(cfg, BACKENDS[0])
+    now = send(cluster, [(user, 1) for user in USERS], 100, every=3)
+    cluster.drain()
+    for index in range(2):
+        cluster.lose(index, 0, beats=True)
+    now = send(cluster, [(user, 1) for user in USERS], now)
+    for index in range(2):
+        cluster.bound(index, 1)
+        cluster.crash_bound(index)
+    # when its next owner goes on
+    now = send(cluster, [(user, 1) for user in USERS], now, every=4)
+    beat(cluster, now + 40)
+    cluster.drain()
+    # then it waits still
+    assert cluster.releases() == alone(cfg, [cluster.counting(number) for number in range(2)])
+    assert cluster.releases() != alone(cfg, [source.log for source in cluster.sources])
+
+
 def test_a_metric_that_is_new_behind_a_loss_has_all_of_its_records():
     # given a state of one metric, a loss, and a configuration with one more
     cluster = LossyCluster(config(*VALUES[:1]), BACKENDS[0])
