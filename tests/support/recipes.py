@@ -9,6 +9,7 @@ from typing import Self
 from aiokafka import AIOKafkaProducer
 
 from shoal.agents.audit import key_file
+from shoal.agents.audit.ledger import Ledger
 from tests.support.kafka import Brokers
 from tests.support.workers import Worker, shoal, wait_until
 
@@ -31,7 +32,7 @@ class Published:
     """A worker with examples/recipes/shoal.toml in a folder, as an app of its own; it lives as long as the context."""
 
     def __init__(self, kafka: Brokers, folder: Path, log: str = "sqlite:///shoal.db") -> None:
-        self.kafka, self.folder = kafka, folder
+        self.kafka, self.folder, self._log = kafka, folder, log
         self.app, self.visits = kafka.name("recipes"), kafka.name("visits")
         self.releases = f"{self.app}.releases"
         self.config = folder / "shoal.toml"
@@ -58,8 +59,16 @@ class Published:
         self._run("produce", self.config, "--input", self.folder / "visits.jsonl", *options)
 
     def wait(self, count: int = ALL) -> None:
-        """Until so many releases are committed; all of them are in the log, too, once the worker has stopped."""
-        wait_until(lambda: len(self.bodies()) >= count, 90, lambda: self._worker.text[-3000:] if self._worker else "")
+        """Until so many releases are committed, and are in the log."""
+
+        def done() -> bool:
+            return len(self.bodies()) >= count and self._logged() >= count
+
+        wait_until(done, 90, lambda: self._worker.text[-3000:] if self._worker else "")
+
+    def _logged(self) -> int:
+        with Ledger.open(self._log.replace("///", f"///{self.folder}/") if "sqlite" in self._log else self._log) as log:
+            return log.published_by_workers(self.app)
 
     def stop(self) -> None:
         assert self._worker is not None

@@ -11,7 +11,6 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, NoReturn
 
 import structlog
@@ -74,7 +73,7 @@ class Worker:
         self, settings: KafkaSettings, domain: Domain, verify: Callable[[], Awaitable[Verified]] | None = None
     ) -> None:
         self.settings, self.domain = settings, domain
-        self._verify_topics = verify or partial(verify_topics, settings, domain.sources)
+        self._verify_topics = verify or self._look_at_topics
 
     async def run(self, on_verified: Callable[[Verified], None], on_app: Callable[[ShoalApp], None]) -> int:
         stop = self._signals()
@@ -115,6 +114,9 @@ class Worker:
         await asyncio.gather(*pending, return_exceptions=True)
         results = [task.result() for task in done]
         return None if stop.is_set() else results[0]
+
+    async def _look_at_topics(self) -> Verified:
+        return await verify_topics(self.settings, self.domain.sources)
 
     async def _verify(self) -> Verified:
         reach = Reach(self.settings)
