@@ -17,7 +17,7 @@ from shoal.models.records import Message, Row
 from shoal.models.times import end_of_tick, iso
 from shoal.stream.bound import BoundPartition
 from shoal.stream.deltas.record import CLEARED, PREFIX, decode
-from shoal.stream.file_run import FileRun, Line
+from shoal.stream.file_run import FileRun, Line, beat_line
 from shoal.stream.release import ReleasePartition
 from shoal.stream.state_mark import MARK
 from shoal.stream.topic import TopicPlan, plan_topic
@@ -101,6 +101,21 @@ class Cluster:
             latest = max(times) * 10**6
             ends = [end_of_tick(latest, metric.every or 1) for metric in self.plan.metrics]
             self.end(iso(max(ends)).encode())
+
+    def send(self, found: Iterable[tuple[str, int]], first: int, every: int = 0) -> int:
+        """Events (user, seconds since the one before), with a beat after each of so many; returns the last time."""
+        now = first
+        for number, (user, step) in enumerate(found):
+            now += step
+            self.produce([event(user, number % 5 / 4, now)])
+            if every and number % every == 0:
+                self.beat(now)
+        return now
+
+    def beat(self, seconds: int) -> None:
+        """A beat in each source partition."""
+        for source in self.sources:
+            source.log.append(beat_line(len(source.log), seconds * 10**6)._replace(timestamp=STAMP))
 
     def end(self, iso_time: bytes) -> None:
         """The clock records that close the last tick."""

@@ -11,7 +11,7 @@ from shoal.models.config.file import Config
 from shoal.models.config.terms import Terms
 from shoal.models.errors import FailStop
 from shoal.models.times import iso
-from shoal.stream.file_run import Line, beat_line
+from shoal.stream.file_run import Line
 from shoal.stream.topic import plan_topic
 from tests.privacy.attended import SECOND, present
 from tests.stream.simulation import SECRET, STAMP, Cluster, config, event
@@ -53,22 +53,6 @@ def deploy(cluster: Cluster, cfg: Config, *, added: bool) -> None:
         cluster.crash_release(index)
 
 
-def send(cluster: Cluster, found: list[tuple[str, int]], first: int, every: int = 0) -> int:
-    """Events in order of time, with a beat in all partitions after each of so many; returns the last time."""
-    now = first
-    for number, (user, step) in enumerate(found):
-        now += step
-        cluster.produce([event(user, number % 5 / 4, now)])
-        if every and number % every == 0:
-            beat(cluster, now)
-    return now
-
-
-def beat(cluster: Cluster, seconds: int) -> None:
-    for source in cluster.sources:
-        source.log.append(beat_line(len(source.log), seconds * SECOND)._replace(timestamp=STAMP))
-
-
 def play(cluster: Cluster, schedule: list[tuple[str, int, int]]) -> None:
     for action, where, amount in schedule:
         cluster.act(action, where, amount)
@@ -85,7 +69,7 @@ def test_a_version_of_the_next_epoch_releases_what_it_would_alone(before, after,
     # given a clock that one record took years ahead, in a partition or in both
     cfg = config(*VALUES)
     cluster = Cluster(cfg, SOURCES, HOMES)
-    send(cluster, before, 100)
+    cluster.send(before, 100)
     for source in cluster.sources[bombed:]:
         source.log.append(Line(len(source.log), event("user0", 1, FAR), timestamp=STAMP))
     play(cluster, first)
@@ -95,7 +79,7 @@ def test_a_version_of_the_next_epoch_releases_what_it_would_alone(before, after,
     alone = Cluster(newer, SOURCES, HOMES)
     deploy(cluster, newer, added=True)
     for one in (cluster, alone):
-        last = send(one, after, 200)
+        last = one.send(after, 200)
         one.end(iso((last + 20) * SECOND).encode())
     play(cluster, second)
     alone.drain()
@@ -110,8 +94,8 @@ def test_a_version_of_the_next_epoch_releases_what_it_would_alone(before, after,
 def test_where_presence_is_protected_the_next_epoch_begins_with_its_own_beats(before, after, first, second):
     # given beats of which one took the clock far ahead
     cluster = Cluster(present(*PRESENT), SOURCES, HOMES)
-    send(cluster, before, 100, every=3)
-    beat(cluster, FAR)
+    cluster.send(before, 100, every=3)
+    cluster.beat(FAR)
     play(cluster, first)
     closed = of_version(cluster, 1)
     # when workers begin with raised versions of the next epoch, whose start is to come
@@ -121,10 +105,10 @@ def test_where_presence_is_protected_the_next_epoch_begins_with_its_own_beats(be
     deploy(cluster, newer, added=True)
     deploy(alone, newer, added=True)
     for one in (cluster, alone):
-        beat(one, 500)
-        beat(one, 600)
-        send(one, after, 601, every=4)
-        beat(one, 700)
+        one.beat(500)
+        one.beat(600)
+        one.send(after, 601, every=4)
+        one.beat(700)
     play(cluster, second)
     alone.drain()
     # then they release what they would alone
@@ -140,7 +124,7 @@ def test_a_version_that_is_raised_without_a_restart_keeps_the_clock():
         source.log.append(Line(len(source.log), event("user0", 1, FAR), timestamp=STAMP))
     cluster.drain()
     deploy(cluster, raised(cfg, 0), added=True)
-    last = send(cluster, [(user, 5) for user in USERS], 200)
+    last = cluster.send([(user, 5) for user in USERS], 200)
     cluster.end(iso((last + 20) * SECOND).encode())
     cluster.drain()
     assert of_version(cluster, 2) == []
@@ -148,7 +132,7 @@ def test_a_version_that_is_raised_without_a_restart_keeps_the_clock():
 
 def test_a_version_that_protects_presence_cannot_begin_in_an_epoch_whose_beats_are_over():
     cluster = Cluster(present(*PRESENT), SOURCES, HOMES)
-    beat(cluster, FAR)
+    cluster.beat(FAR)
     cluster.drain()
     later = {"start": "1970-01-01T00:10:00Z", "end": "1970-01-01T00:11:00Z"}
     deploy(cluster, raised(present(*(metric | later for metric in PRESENT)), 0), added=True)

@@ -16,12 +16,12 @@ from shoal.models.records import Message
 from shoal.models.times import iso
 from shoal.stream.bound import BoundPartition
 from shoal.stream.clock import SourceClock
-from shoal.stream.file_run import Line, beat_line
+from shoal.stream.file_run import Line
 from shoal.stream.machine import StagePartition
 from shoal.stream.state_mark import MARK
 from shoal.stream.topic import plan_topic
 from tests.privacy.attended import SECOND, present
-from tests.stream.simulation import SECRET, STAMP, Cluster, config, event
+from tests.stream.simulation import SECRET, Cluster, config
 from tests.support.backends import BACKENDS, KERNEL
 from tests.support.effort import examples
 
@@ -100,22 +100,6 @@ def alone(cfg: Config, logs: list[list[Line]]) -> list[bytes]:
     return cluster.releases()
 
 
-def send(cluster: Cluster, found: list[tuple[str, int]], first: int, every: int = 0) -> int:
-    """Events in order of time, with a beat in all partitions after each of so many; returns the last time."""
-    now = first
-    for number, (user, step) in enumerate(found):
-        now += step
-        cluster.produce([event(user, number % 5 / 4, now)])
-        if every and number % every == 0:
-            beat(cluster, now)
-    return now
-
-
-def beat(cluster: Cluster, seconds: int) -> None:
-    for source in cluster.sources:
-        source.log.append(beat_line(len(source.log), seconds * SECOND)._replace(timestamp=STAMP))
-
-
 def play(cluster: Cluster, schedule: list[tuple[str, int, int]]) -> None:
     for action, where, amount in schedule:
         cluster.act(action, where, amount)
@@ -129,7 +113,7 @@ def test_behind_losses_the_stream_is_that_of_the_records_that_were_read(lane, hi
     cluster, now = LossyCluster(cfg, lane), 100
     # given records that are gone ahead of the state, again and again, while machines die at any place
     for found, schedule, lost in history:
-        now = send(cluster, found, now)
+        now = cluster.send(found, now)
         play(cluster, schedule)
         for index, count, anew in lost:
             cluster.lose(index, count, anew=anew)
@@ -148,17 +132,17 @@ def test_where_presence_is_protected_no_record_before_the_beat_counts(
 ):
     cfg = present(*PRESENT)
     cluster = LossyCluster(cfg, lane)
-    now = send(cluster, before, 100, every=3)
+    now = cluster.send(before, 100, every=3)
     play(cluster, first)
-    now = send(cluster, lost, now, every=3)
+    now = cluster.send(lost, now, every=3)
     # given a loss of any length, which may end anywhere among the records that are left, and others before a beat
     cluster.lose(index, count, anew=anew, beats=True)
-    now = send(cluster, more, now + 1)
+    now = cluster.send(more, now + 1)
     play(cluster, waiting)
-    beat(cluster, now + 5)
-    now = send(cluster, after, now + 6, every=3)
+    cluster.beat(now + 5)
+    now = cluster.send(after, now + 6, every=3)
     play(cluster, second)
-    beat(cluster, now + 40)
+    cluster.beat(now + 40)
     cluster.drain()
     # then the releases are those without all that came before the beat
     assert cluster.releases() == alone(cfg, [cluster.counting(number) for number in range(2)])
@@ -168,17 +152,17 @@ def test_a_worker_that_dies_while_records_wait_for_a_beat_forgets_nothing():
     # given a partition that waits behind a loss, and has committed that
     cfg = present(*PRESENT)
     cluster = LossyCluster(cfg, BACKENDS[0])
-    now = send(cluster, [(user, 1) for user in USERS], 100, every=3)
+    now = cluster.send([(user, 1) for user in USERS], 100, every=3)
     cluster.drain()
     for index in range(2):
         cluster.lose(index, 0, beats=True)
-    now = send(cluster, [(user, 1) for user in USERS], now)
+    now = cluster.send([(user, 1) for user in USERS], now)
     for index in range(2):
         cluster.bound(index, 1)
         cluster.crash_bound(index)
     # when its next owner goes on
-    now = send(cluster, [(user, 1) for user in USERS], now, every=4)
-    beat(cluster, now + 40)
+    now = cluster.send([(user, 1) for user in USERS], now, every=4)
+    cluster.beat(now + 40)
     cluster.drain()
     # then it waits still
     assert cluster.releases() == alone(cfg, [cluster.counting(number) for number in range(2)])
@@ -188,7 +172,7 @@ def test_a_worker_that_dies_while_records_wait_for_a_beat_forgets_nothing():
 def test_a_metric_that_is_new_behind_a_loss_has_all_of_its_records():
     # given a state of one metric, a loss, and a configuration with one more
     cluster = LossyCluster(config(*VALUES[:1]), BACKENDS[0])
-    send(cluster, [(user, 1) for user in USERS * 3], 100)
+    cluster.send([(user, 1) for user in USERS * 3], 100)
     cluster.bound(0, 2)
     cluster.lose(0, 1)
     cluster.plan = plan_topic(config(*VALUES), "events", SECRET, source_partitions=2, contributions_partitions=2)
