@@ -352,6 +352,7 @@ def test_chance_is_used_for_keys_and_names_of_logs_alone():
     # real values, which is thrown away
     others = {"agents/broker/process.py", "agents/audit/replay/fingerprints.py", "agents/plan/observed.py"}
     others |= {"agents/audit/ledger.py"}  # the id of a file run
+    others |= {"agents/lost_records.py"}  # the nonce of a sealed offset
     others |= {"agents/dashboard/server.py"}  # the token of who may look at a page
     simulated = {path for path in using if path.startswith("agents/simulate/")}  # buses of nobody: no noise of anything
     assert using <= {"agents/audit/key_file.py", "agents/audit/database.py"} | others | simulated

@@ -108,7 +108,7 @@ def test_what_random_configurations_publish_fits(family: str) -> None:
         case = case_of(family, seed)
         config = case.config()
         expected = Draft202012Validator(events_schema(config))
-        raw = [event.raw() for event in case.events]
+        raw = [event.raw() for event in case.events if not getattr(event, "is_beat", False)]
         assert all(expected.is_valid(json.loads(value)) for value in spread(raw))
         run = FileRun(compiled(config))
         for output in run.outputs(Line(offset, value) for offset, value in enumerate(raw)):
