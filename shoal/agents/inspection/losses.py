@@ -1,4 +1,4 @@
-"""What sources have lost ahead of the states of workers, and how an operator accepts it.
+"""Acceptance of losses: records of source topics that are gone before workers read them, given up by an operator.
 
 The owner of a partition is locked out before its loss is written: no worker reads on from a state that is given another
 way on meanwhile. What is written is what a look finds after that.
@@ -28,7 +28,7 @@ from shoal.stream.state_mark import check_mark
 
 
 class Loss(NamedTuple):
-    """What one partition of a source lost, in words, and where reading would go on."""
+    """Loss of one source partition: its words for an operator, and the place behind it where reading would go on."""
 
     partition: int
     words: str
@@ -51,7 +51,7 @@ class Acceptance:
         self._partition, self._beat = partition, beat
 
     def losses(self) -> list[Loss]:
-        """What is lost and not accepted yet, as two looks find it.
+        """Losses of the topic that are not accepted yet, each found by two looks at the brokers.
 
         Raises:
             LedgerError: no worker has read the topic, or it has no such partition.
@@ -107,10 +107,12 @@ class Acceptance:
         await writer.settle([target for target in targets if target in unended])
 
     def _look(self) -> list[Loss]:
+        states = [state for state in self._states() if self._partition in (None, state.partition.number)]
+        losses = self._session.ledger.losses(self._settings.app)
         return [
             Loss(state.partition.number, words, self._place(state))
-            for state in self._states()
-            if self._partition in (None, state.partition.number) and (words := self._gap(state)) is not None
+            for state in states
+            if (words := self._gap(state, losses)) is not None
         ]
 
     def _states(self) -> list[State]:
@@ -126,13 +128,12 @@ class Acceptance:
             raise KafkaError(changed_count(self._topic, there[self._topic].partitions, count))
         return read_states(self._settings, {self._topic: count})
 
-    def _gap(self, state: State) -> str | None:
-        """What is lost in one partition behind what is accepted already."""
+    def _gap(self, state: State, losses: list[AcceptedLoss]) -> str | None:
+        """Loss of one partition in words, beyond `losses`, which are accepted; None without any."""
         if state.raw_mark is None:
             return None
         check_mark(f"topic {self._topic}, partition {state.partition.number}", state.mark, self._session.ledger.log_id)
-        losses, secret = self._session.ledger.losses(self._settings.app), self._session.key.secret
-        loss = accepted(losses, state.partition, state.raw_mark, secret)
+        loss = accepted(losses, state.partition, state.raw_mark, self._session.key.secret)
         return (state if loss is None else state.behind(loss)).gap(discreet=self._settings.hides_presence)
 
     def _place(self, state: State) -> Place:
