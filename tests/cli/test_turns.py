@@ -36,7 +36,11 @@ PRESENT = VALUES.replace('step = "1h"', 'step = "1h"\nrelation = "add-remove"\ns
         (VALUES, ["visits", "--by", "operator"], "no metric reads topic 'visits'; name one of purchases"),
         (VALUES, ["purchases", "--by", " "], "--by is empty; name who decides this"),
         (VALUES, ["purchases", "--by", "operator", "--beat", "2026-01-01"], "--beat is for metrics that protect"),
-        (PRESENT, ["purchases", "--by", "operator", "--beat", "soon"], "--beat 'soon' is no time; write it as in"),
+        (
+            PRESENT,
+            ["purchases", "--by", "operator", "--beat", "soon"],
+            "--beat 'soon' is no time; write an ISO 8601 time",
+        ),
         (VALUES, ["purchases", "--by", "operator", "--partition", "1"], "no worker has read it"),
         (PRESENT, ["purchases", "--by", "operator"], "no worker has read it"),
     ],

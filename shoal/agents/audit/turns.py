@@ -6,7 +6,7 @@ nothing that was closed is closed again, and a version never changes its clock.
 
 Where records of a source were gone before they were read, the operator accepts the loss: the partition goes on behind
 it, with the same versions, accounts and noise, and nothing is charged. An accepted loss holds for the one state that it
-names, so none is applied twice; of several for one state the last one holds.
+names, so no partition applies it twice. If several losses were accepted for one state, the last one holds.
 """
 
 from collections import Counter

@@ -33,7 +33,7 @@ class Position(NamedTuple):
 
 
 def positions(config: Config, states: Iterable[State]) -> list[Position]:
-    """How far each clock of a configuration has come by the states of sources."""
+    """Position of each event clock of a configuration, by the states of its source partitions."""
     marks: dict[str, list[dict[str, Any]]] = {}
     for state in states:
         marks.setdefault(state.partition.topic, []).append(state.mark)

@@ -31,7 +31,7 @@ class State:
     """The state of one partition, by its mark, and the topic that it was made of, by the brokers."""
 
     partition: StagePartition
-    raw_mark: bytes | None  # None: there is no state
+    raw_mark: bytes | None  # mark of the changelog as its bytes; None where the changelog has no state
     was: str | None  # id of the topic that the state was made of, as far as it says
     now: str  # id of the topic that is there
     bounds: tuple[int, int]  # of that topic's partition: the first offset, and the one after its last
@@ -46,7 +46,7 @@ class State:
         return dict(orjson.loads(self.raw_mark or b"{}"))
 
     def gap(self, *, discreet: bool) -> str | None:
-        """What the topic lacks for the state, in words."""
+        """Records that the topic lacks for this state, in words; None if it lacks none."""
         if self.raw_mark is None:
             return None
         return gap(self.partition, self.mark["offset"], self.was, self.now, self.bounds, discreet=discreet)
@@ -115,7 +115,7 @@ async def _last_release(settings: KafkaSettings, reader: Reader, place: StagePar
 
 
 class Judge:
-    """What a takeover asks of each state."""
+    """Judge of states: compares each with its topic and with the ledger, as a takeover would."""
 
     def __init__(
         self, settings: KafkaSettings, path: Path, sources: Iterable[str], ledger: Ledger, secret: bytes

@@ -140,7 +140,7 @@ class Reader:
     async def last_values(
         self, tp: TopicPartition, bounds: tuple[int, int], keys: frozenset[bytes]
     ) -> dict[bytes, bytes | None]:
-        """Of each key the last committed value, as far as there is one; the end of the partition is stable."""
+        """Last committed value of each key, for keys that have one; `bounds` end where nothing is open."""
         first, end = bounds
         back = FIRST_LOOK_BACK
         while True:

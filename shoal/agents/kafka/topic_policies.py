@@ -37,7 +37,7 @@ class WrongPolicy(NamedTuple):
     settings: Mapping[str, tuple[str | None, str]]  # by key: the value that is set, and the one that must be
 
     def said(self, brokers: str) -> str:
-        """What is wrong, and one command for all of it: one setting alone could delete what must stay."""
+        """Sentence on the wrong settings of a topic, with one command: one alone could delete what must stay."""
         each = ", ".join(f"{key} is {actual}, must be {must}" for key, (actual, must) in self.settings.items())
         musts = {key: must for key, (_, must) in self.settings.items()}
         return f"topic {self.topic}: {each}; run {alter_command(brokers, self.topic, musts)}"
@@ -101,7 +101,7 @@ class WayToLose(NamedTuple):
 
 
 def ways_to_lose(config: Mapping[str, str], *, compacted: bool = False) -> list[WayToLose]:
-    """How a topic can lose records before they are read; empty if it keeps all.
+    """Ways in which a topic can lose records before they are read; empty if it keeps all.
 
     `compacted`: that it is compacted is wanted, so that only other ways count.
 

@@ -26,4 +26,6 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Refused: an older shoal would give later versions the clock that was restarted."""
-    raise NotImplementedError("a restart of clocks decides how later versions are read; restore a backup instead")
+    raise NotImplementedError(
+        "restarts of clocks and accepted losses decide how topics are read; restore a backup instead"
+    )

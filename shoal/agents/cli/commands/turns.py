@@ -87,7 +87,9 @@ def accept_loss(
         losses = acceptance.losses()
         if not losses:
             where = topic if partition is None else f"{topic}[{partition}]"
-            raise LedgerError(f"{where}: it has all records that workers have yet to read, so there is no loss")
+            raise LedgerError(
+                f"topic {where} has all records that workers have yet to read, so there is no loss to accept"
+            )
         for loss in losses:
             say(f"shoal: {printable(loss.words)}; lost and given up are {loss.place.words()}")
         for line in _consequences(loaded, topic):
@@ -124,7 +126,7 @@ def _beat_of(config: Config, text: str | None) -> int | None:
     if not config.protects_presence:
         raise ConfigError("--beat is for metrics that protect presence; others go on at the next record")
     if (time := time_of_text(text)) is None:
-        raise ConfigError(f"--beat {text!r} is no time; write it as in 2026-01-31T18:00:00Z")
+        raise ConfigError(f"--beat {text!r} is no time; write an ISO 8601 time such as 2026-01-31T18:00:00Z")
     return time
 
 
