@@ -16,7 +16,8 @@ Source       keyed noise and its names: shoal/mechanisms/noise/keyed.py; docs/pr
 import hashlib
 from collections.abc import Iterable
 
-from shoal.mechanisms.noise.keyed import derive, encode, metric_key
+from shoal.mechanisms.noise.keyed import derive, metric_key
+from shoal.mechanisms.noise.names import encode
 
 KEY_BYTES = 32
 DIGEST_BYTES = 16

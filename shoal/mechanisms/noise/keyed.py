@@ -18,27 +18,10 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from shoal.mechanisms.noise.names import encode
+
 WORDS = 32  # 64-bit words per draw; a discrete Laplace draw needs 7 on average, more than 32 once in about 4,500
 MAX_INDEX = 1 << 48  # draws per subkey: 2**52 or 2**53 blocks of AES, far below the birthday bound of 2**64
-
-
-def encode(*parts: bytes | str | int) -> bytes:
-    """An injective encoding of a tuple: the number of parts, then the type, length and bytes of each.
-
-    >>> encode("a", "bc") == encode("ab", "c"), encode("1") == encode(1), encode(b"a") == encode("a")
-    (False, False, False)
-    """
-    return struct.pack(">I", len(parts)) + b"".join(_tagged(part) for part in parts)
-
-
-def _tagged(part: bytes | str | int) -> bytes:
-    if isinstance(part, bytes):
-        tag, body = b"b", part
-    elif isinstance(part, str):
-        tag, body = b"s", part.encode()
-    else:
-        tag, body = b"i", b"%d" % part
-    return tag + struct.pack(">Q", len(body)) + body
 
 
 def derive(key: bytes, *parts: bytes | str | int) -> bytes:

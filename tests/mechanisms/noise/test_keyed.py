@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.noise import keyed, laplace
-from shoal.mechanisms.noise.keyed import Bits, derive, encode, metric_key, pseudonymizer
+from shoal.mechanisms.noise.keyed import Bits, derive, metric_key, pseudonymizer
 from shoal.mechanisms.noise.laplace import DiscreteLaplace, _first_failure_is_odd, bernoulli, bernoulli_exp
+from shoal.mechanisms.noise.names import encode
 from shoal.mechanisms.selection.exponential import choose, uniform
 from tests.mechanisms.mechanism_cases import KEY, chi_square
 from tests.support.cover import in_a_loop
