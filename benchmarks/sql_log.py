@@ -42,10 +42,10 @@ def measure(url: str, first: Sequence[bytes], rest: Sequence[bytes], server: int
     with Ledger.open(url, migrate=True) as ledger:
         register(ledger, version("basket"))
         for at in range(0, len(first), BATCH):
-            ledger.append(APP, first[at : at + BATCH])
+            ledger.of(APP).append(first[at : at + BATCH])
         before = time.process_time(), server_seconds(server), time.perf_counter()
         for at in range(0, len(rest), BATCH):
-            ledger.append(APP, rest[at : at + BATCH])
+            ledger.of(APP).append(rest[at : at + BATCH])
         after = time.process_time(), server_seconds(server), time.perf_counter()
     cpu, other, wall = ((b - a) / len(rest) * 1e6 for a, b in zip(before, after, strict=True))
     return cpu, other, wall

@@ -21,6 +21,7 @@ from shoal.agents.audit import key_file
 from shoal.agents.cli.main import app
 from shoal.agents.worker import process, web
 from shoal.models.config.file import load
+from shoal.models.version import NoiseName
 
 FOLDER = Path(__file__).parent.parent / "docker" / "kubernetes"
 KUSTOMIZATION: dict[str, Any] = yaml.safe_load((FOLDER / "kustomization.yaml").read_text("utf-8"))
@@ -203,7 +204,9 @@ def test_the_key_comes_to_a_volume_where_shoal_reads_it_and_writes_beside_it(tmp
     )
     assert (mode(volumes.key), mode(placed), mode(volumes.run / "pgpass")) == (0o700, 0o600, 0o600)
     # when it has been used, and the volume was mounted for a group, which opens its files
-    key_file.bind(placed, "log", [("basket", 1)])
+    name = NoiseName("basket", 1, "d1")
+    key_file.announce(placed, "log", "shoal", "workers", [name], dict)
+    key_file.bind(placed, "log", [name])
     used = placed.with_name("shoal.key.used")
     before = used.read_bytes()
     for path in (volumes.key, placed, used):

@@ -8,17 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic import op
-from alembic.migration import MigrationContext
-from alembic.operations import Operations
 from sqlalchemy import text
 from typer.testing import CliRunner
 
 from shoal.agents.audit import key_file
 from shoal.agents.audit.database import Database
-from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.main import app
-from shoal.migrations.versions import v003_releases, v006_views
 from shoal.models.tables import Table
 from tests.support.kafka import Kafka, Record
 
@@ -137,23 +132,6 @@ def test_the_view_has_a_row_for_each_release_with_its_fields(log: list[dict[str,
         "spread": None,
         "both": None,
     }
-
-
-def test_a_log_that_was_made_without_the_view_gets_it(log: list[dict[str, Any]], database_url: str) -> None:
-    # given a log with releases, as an older shoal left it
-    database = Database(database_url)
-    with database.write() as connection:
-        with Operations.context(MigrationContext.configure(connection)):
-            op.drop_table("turn")  # which came later
-            v006_views.downgrade()
-            v003_releases.downgrade()
-            op.drop_column("budget", "relation")
-            op.drop_column("metric_version", "added")
-        connection.execute(text(f"UPDATE alembic_version SET version_num = '{v003_releases.down_revision}'"))
-    database.close()
-    # when it is migrated, then the view shows all of them
-    Ledger.open(database_url, migrate=True).close()
-    assert rows(database_url, "SELECT COUNT(*) AS count FROM releases") == [{"count": len(log)}]
 
 
 def test_the_view_shows_noisy_counts_where_presence_is_protected(database_url: str, tmp_path: Path) -> None:

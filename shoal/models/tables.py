@@ -13,8 +13,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from shoal.models.exact import exact_text
 
 ACTIVE, RETIRED, ENDED = "active", "retired", "ended"
-FILE_RUN, WORKERS = "file-run", "workers"
-ALL_PARTITIONS = "all"
+FILE, WORKERS = "file", "workers"
 CLOCK, LOSS = "clock", "loss"
 
 NAMES = {
@@ -143,6 +142,15 @@ class PartitionCount(Table):
     partitions: Mapped[int]
 
 
+class Person(Table):
+    """The field of a topic's events that names a person: one for all metrics that the log ever had of the topic."""
+
+    __tablename__ = "person"
+
+    topic: Mapped[str] = mapped_column(primary_key=True)
+    user_field: Mapped[str]
+
+
 class Turn(Table):
     """What an operator decided about how a topic is read from then on, once and for good.
 
@@ -169,21 +177,19 @@ def _of_a_version() -> sa.ForeignKeyConstraint:
 
 
 class Owner(Table):
-    """The one process that may add to a version's stream, and how much of it the log has; one row per version."""
+    """Who may add to a version's stream, for life, and how much of it the log has; one row per version."""
 
     __tablename__ = "owner"
-    __table_args__ = (_of_a_version(), sa.CheckConstraint("kind IN ('file-run', 'workers')", name="kind"))
+    __table_args__ = (_of_a_version(), sa.CheckConstraint("kind IN ('file', 'workers')", name="kind"))
 
     app: Mapped[str] = mapped_column(primary_key=True)
     metric: Mapped[str] = mapped_column(primary_key=True)
     version: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
     kind: Mapped[str]
-    run: Mapped[str]  # the file run's id; '' where it is nobody's, or the workers'
+    run: Mapped[str]  # the id of the last file run; '' of workers
     # The numbers of rows that must be there, whatever else was lost.
     releases: Mapped[int] = mapped_column(sa.BigInteger)
     activations: Mapped[int] = mapped_column(sa.BigInteger)
-    # The contributions partitions that have made again what the log had when workers took over, as JSON; or "all".
-    made_again: Mapped[str] = mapped_column(sa.Text)
 
 
 class Release(Table):

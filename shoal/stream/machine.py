@@ -209,9 +209,6 @@ class Domain(Protocol):
     async def watch_deployment(self) -> None:
         """Raise FailStop once another configuration is in use; runs from the first takeover on, and never waits."""
 
-    async def watch(self) -> None:
-        """Run beside the machines for as long as the worker owns partitions; an exception ends the worker."""
-
     def ahead(self) -> Set[StagePartition]:
         """Source partitions that are not to be read for now, for others lag behind; asked every second."""
 

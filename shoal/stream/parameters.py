@@ -3,6 +3,7 @@
 Its digest names the version's key, hence its noise: once registered, these names never change.
 """
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -80,3 +81,9 @@ def _plain(value: Any) -> Any:
         given = {key: getattr(value, key) for key in INSIDE[type(value)]}
         return {key: _plain(part) for key, part in given.items() if part is not None}
     return value
+
+
+def person_in(said: Mapping[str, Any]) -> dict[str, str]:
+    """Topic and user field of a version, by its parameters; nothing if it protects single events without a limit."""
+    is_of_events = said.get("unit") == "event" and said.get("max_events_per_user") is None
+    return {} if is_of_events or "user" not in said else {str(said.get("topic")): said["user"]}

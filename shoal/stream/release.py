@@ -194,10 +194,6 @@ class ReleasePartition:
         """Labels of metrics that keep the next transaction back, until all that is published is made again."""
         return self._guard.withheld
 
-    def has_made_again(self, label: str) -> bool:
-        """Whether all is made again that the log had of a metric's groups in this partition."""
-        return self._guard.has_made_again(label)
-
     def ahead(self) -> Iterator[tuple[str, int]]:
         """(topic, source partition) that should be held back, for too many contributions wait here."""
         if self._waiting.count > MAX_LEAD and not self.withheld:  # what waits for others must not hold them up

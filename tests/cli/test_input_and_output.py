@@ -14,7 +14,7 @@ import pytest
 
 from shoal.agents.audit import key_file
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.registration import Request
+from shoal.agents.audit.requests import Request
 from shoal.agents.audit.session import load_config, registered_terms, registration_of
 from shoal.models.config.reading import FIRST
 from shoal.models.config.terms import Terms
@@ -96,12 +96,12 @@ def test_a_registered_version_reads_its_events_as_on_its_first_day(desk):
     # given a version from before there was a second reading, and a file that the two read differently
     desk.put("in.jsonl", lines(changed(other=lambda one: float("nan") if one["who"] == "u3" else 0)))
     config = load_config(desk.folder / "shoal.toml")
-    first = config.under({("level", 1): Terms(FIRST)})
+    first = config.under({config.id_of(config.metric[0]): Terms(FIRST)})
     key = key_file.read(config.privacy.key_file)
     with Ledger.open(config.audit.url) as ledger:
         ledger.register(Request(
             "shoal", [registration_of(first, first.metric[0])], config.privacy.epsilon, config.privacy.delta,
-            key.fingerprint, unit=config.unit,
+            key.fingerprint, unit=config.unit, file_run=True,
         ))  # fmt: skip
     # then it refuses those records still, and its releases are those of its own parameters
     result = desk.call("--input", "in.jsonl", *OPTIONS)
@@ -128,7 +128,7 @@ def test_a_plan_reads_events_as_what_is_registered(desk):
     assert registered_terms(config) == {}, "there is no log yet"
     desk.put("in.jsonl", lines(EVENTS))
     desk.run("in.jsonl")
-    assert registered_terms(config) == {("level", 1): Terms()}
+    assert registered_terms(config) == {config.id_of(config.metric[0]): Terms()}
     (desk.folder / "log.db").write_bytes(b"no log" * 1000)
     assert registered_terms(config) == {}
 

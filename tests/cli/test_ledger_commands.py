@@ -18,6 +18,7 @@ from shoal.agents.audit import key_file
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.commands import audit, budget, key
 from shoal.models.errors import KeyFileError, LedgerError
+from shoal.models.version import VersionId
 from tests.agents.audit.audit_examples import register, version
 
 CONFIG = """
@@ -101,7 +102,7 @@ def test_the_budget_is_shown_exactly(config: Path, database_url: str) -> None:
     with Ledger.open(database_url, migrate=True) as ledger:
         versions = [version(epsilon="0.1"), version("visits", epsilon="0.1"), version("third", epsilon="1/30")]
         register(ledger, *versions, budget_epsilon=Fraction("0.3"))
-        ledger.retire("shoal", "visits", 1)
+        ledger.of("shoal").retire(VersionId("shoal", "visits", 1))
     # then a person reads it in lines
     assert shoal("budget", config).stdout.splitlines() == [
         "budget   epsilon 0.3 per user",

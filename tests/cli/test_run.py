@@ -89,7 +89,7 @@ def test_a_release_at_the_end_of_every_tick_with_a_contribution(folder):
         "unit", "relation", "algorithm", "version",
     ]  # fmt: skip
     with Ledger.open(f"sqlite:///{folder}/log.db") as ledger:
-        assert [head.seq for head in ledger.heads("shoal").values()] == [3]
+        assert [head.seq for head in ledger.of("shoal").heads().values()] == [3]
 
 
 def test_a_second_run_yields_the_same_bytes(folder):

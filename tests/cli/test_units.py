@@ -229,7 +229,7 @@ def test_what_was_charged_before_is_counted_with_the_new(folder):
     told(SUM + CAP, SUM + CAP)
     path = Path("shoal.toml")
     with open_session(path) as session:
-        session.register()
+        session.register(file_run=True)
     # when a version replaces one, then its charge stays
     path.write_text(path.read_text().replace('name = "m1"', 'name = "m1"\nversion = 2'))
     text = shoal("check", "shoal.toml").stdout

@@ -59,7 +59,7 @@ def config_of(case: Case) -> Config:
     tree = {"privacy": {"epsilon": Fraction(10**6)}, "metric": metrics, "kafka": {**case.kafka}}
     config = Config.model_validate(tree)
     terms = Terms(case.reading, case.median)
-    return config.under({(metric.name, metric.version): terms for metric in config.metric})
+    return config.under({config.id_of(metric): terms for metric in config.metric})
 
 
 def plan_of(config: Config, sources: int, homes: int) -> TopicPlan:
@@ -350,10 +350,10 @@ def _replay_release(
                 machine.work()
     mark = json.loads(cluster.homes[index].changelog.get(MARK, b"{}"))
     releases = ReleaseMatcher(
-        f"releases {index}", findings, frozenset(),
+        "shoal", f"releases {index}", findings, frozenset(),
         end=10**9, count=mark.get("count", 0), chain=mark.get("chain", "00" * 32),
     )  # fmt: skip
-    activations = ActivationMatcher(f"activations {index}", findings, frozenset(), 10**9)
+    activations = ActivationMatcher("shoal", f"activations {index}", findings, frozenset(), 10**9)
     while (taken := machine.take()) is not None:
         releases.expect(_expected(((one.record_key, one.value) for one in taken.releases), "seq"))
         activations.expect(_expected(taken.activations, "level"))
@@ -368,7 +368,7 @@ def _replay_release(
 
 def _expected(made: Iterable[tuple[bytes, bytes]], number: str) -> Iterator[ExpectedRecord]:
     for key, value in made:
-        name = name_of(value, number)
+        name = name_of("shoal", value, number)
         assert name is not None
         yield ExpectedRecord(name, key, value)
 

@@ -58,7 +58,7 @@ def test_after_a_clock_of_2099_a_restart_lets_raised_versions_count_again(kafka:
         shoals.write_config()
         shoals.oracle.forget()
         with Ledger.open(f"sqlite:///{shoals.oracle.folder}/shoal.db") as ledger:
-            ledger.restart_clock(shoals.app, topic, "operator")
+            ledger.of(shoals.app).restart_clock(topic, "operator")
         shoals.oracle.run(events[300:], TOPIC)
         shoals.worker()
         shoals.produce(events[300:], TOPIC, end=True)

@@ -83,14 +83,14 @@ class Story:
         values = self.shoals.releases()
         with opened_ledger(self.shoals.config) as ledger:
             wait_until(lambda: logged(ledger, self.shoals.app) == len(values), 60, lambda: "the log is behind")
-            assert not [*verify.verify(ledger), *verify.compare_topic(ledger, self.shoals.app, values)]
+            assert not [*verify.verify(ledger), *verify.compare_topic(ledger.of(self.shoals.app), values)]
         self.shoals.stop_all()
         replayed = shoal("audit", "replay", self.shoals.config)
         assert replayed.returncode == 0, replayed.stdout + replayed.stderr
 
 
 def logged(ledger: Any, app: str) -> int:
-    return sum(head.seq for head in ledger.heads(app).values())
+    return sum(head.seq for head in ledger.of(app).heads().values())
 
 
 def story(kafka: Kafka, folder: Path, *, hosts: int = 2, static: bool = False) -> Story:

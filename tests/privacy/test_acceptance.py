@@ -15,6 +15,7 @@ from shoal.agents.input.forms import describe
 from shoal.models.config.reading import FIRST, NEWEST
 from shoal.models.config.terms import Terms
 from shoal.models.events import MAX_DEPTH, Refused, parse, read_group, read_time, read_user
+from shoal.models.version import VersionId
 from shoal.stream.survey import Survey
 from shoal.stream.topic import plan_topic
 from tests.privacy.observing import SPELLINGS, watch_file, without_record
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 # By both readings: m0 and m1 are of versions registered before there was a second one.
 BOTH = ({"algorithm": "naive"}, {"epsilon": 4000, "group": "g", "every": "contribution"})
-CFG = config(*BOTH, *BOTH).under({("m0", 1): Terms(FIRST), ("m1", 1): Terms(FIRST)})
+CFG = config(*BOTH, *BOTH).under({VersionId("shoal", name, 1): Terms(FIRST) for name in ("m0", "m1")})
 PLAN = plan_topic(CFG, "events", b"k" * 32, source_partitions=1, contributions_partitions=1)
 GOOD = b'"u": "anna", "t": 5, "g": "a"'
 

@@ -3,17 +3,18 @@
 Every story ends with the same look: all that was ever shown or committed is what one input makes.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import orjson
 import pytest
 from sqlalchemy import func, select
 
-from shoal.agents.audit.database import Unavailable
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.log import NotOwner
-from shoal.models.errors import AuditError, FailStop, LedgerError
+from shoal.models.errors import AuditError, LedgerError
 from shoal.models.tables import Activation
+from shoal.models.version import VersionId
 from tests.support.cover import in_a_loop
 from tests.support.streams import (
     CELLS,
@@ -25,11 +26,11 @@ from tests.support.streams import (
     MEAN,
     OFTEN,
     VALUES,
+    App,
     Run,
     Worker,
     app_of,
     event,
-    home_of,
     of_one_stream,
     small_chunks,
 )
@@ -49,35 +50,33 @@ def url(database_url: str) -> str:
 # ---------------------------------------------------------------- runs and workers
 
 
-def test_a_worker_that_starts_while_a_run_is_under_way_ends_it(tmp_path: Path, url: str) -> None:
-    # given a run that has shown something, of other values than the topic has
-    with app_of(tmp_path, GROUPS, VALUES, url) as app:
-        run = Run(app, EVENTS)
-        while not app.rows:
-            run.step()
-        shown = app.rows
-        # when a worker starts, the run shows nothing more
-        worker = Worker(app)
-        with pytest.raises(NotOwner, match="workers of this app publish it"):
+@in_a_loop
+@pytest.mark.parametrize("metric", METRICS)
+def test_workers_never_go_on_where_a_file_ended(tmp_path: Path, metric: str, url: str) -> None:
+    """Whatever the topic has, one version has one owner."""
+    for topic in (EVENTS, VALUES, ELSEWHERE):
+        folder = tmp_path / str(len([*tmp_path.iterdir()]))
+        folder.mkdir()
+        with app_of(folder, METRICS[metric], topic) as app:
+            # given a run that has shown something, and is under way
+            run = Run(app, EVENTS)
+            while not app.rows:
+                run.step()
+            # when a worker starts, it is refused
+            with pytest.raises(LedgerError, match="belongs to file runs"):
+                Worker(app)
             run.finish()
-        assert app.rows == shown
-        # and the worker publishes nothing in its place, nor beside it
-        with pytest.raises(FailStop, match="already published with other bytes"):
-            worker.finish()
-        assert app.rows == shown
-        of_one_stream(app)
+            assert app.rows == app.stream_of(EVENTS, end=False)
+            # and the next version is the workers', with noise of its own
+            shown = app.rows
+            app.config.write_text(app.config.read_text().replace('name = "m"', 'name = "m"\nversion = 2'))
+            Worker(app).finish()
+            assert {orjson.loads(row)["version"] for row in app.rows - shown} == {2}
+            with pytest.raises(LedgerError, match="audit replay --from events computes it again"):
+                Run(app, EVENTS)
 
 
-def test_a_run_that_was_registered_first_and_begins_last_shows_nothing(tmp_path: Path) -> None:
-    with app_of(tmp_path, MEAN, VALUES) as app:
-        run = Run(app, EVENTS)
-        Worker(app).finish()
-        with pytest.raises(AuditError, match="has two values"):
-            run.finish()
-        of_one_stream(app, VALUES)
-
-
-def test_a_run_while_workers_publish_only_repeats(tmp_path: Path, url: str) -> None:
+def test_a_run_never_adds_to_what_workers_publish(tmp_path: Path, url: str) -> None:
     # given a worker that has published a part
     with app_of(tmp_path, MEAN, EVENTS, url) as app:
         worker = Worker(app)
@@ -85,15 +84,10 @@ def test_a_run_while_workers_publish_only_repeats(tmp_path: Path, url: str) -> N
         worker.release(0, 100)
         worker.release(1, 100)
         worker.audit()
-        published = app.rows
-        # then a run over the same events shows that part, over more of them nothing more, over others nothing
-        Run(app, HALF).finish()
-        with pytest.raises(LedgerError, match="is read by workers"):
-            Run(app, EVENTS).finish()
-        with pytest.raises(AuditError):
-            Run(app, VALUES).finish()
-        assert app.rows == published
-        # and the worker goes on
+        # then a run is refused whatever it reads, and the worker goes on
+        for events in (HALF, EVENTS, VALUES):
+            with pytest.raises(LedgerError, match="audit replay --from events computes it again"):
+                Run(app, events)
         worker.finish()
         assert app.rows == app.stream_of(EVENTS, end=False)
 
@@ -127,38 +121,28 @@ def test_a_run_that_died_leaves_nothing_to_clear(tmp_path: Path, url: str) -> No
         assert app.rows == app.stream_of(EVENTS)
 
 
-# ---------------------------------------------------------------- workers that continue a file
+# ---------------------------------------------------------------- topics that are older than the log
+
+
+def lose_topics(app: App, events: Sequence[bytes]) -> None:
+    """Begin all topics anew; the source has other events."""
+    app.topics.states.clear()
+    for logs in (app.topics.contributions, app.topics.releases, app.topics.activations):
+        for log in logs:
+            log.clear()
+    app.topics.audited.clear()
+    app.topics.events[:] = []
+    app.add(events)
 
 
 @in_a_loop
 @pytest.mark.parametrize("metric", METRICS)
-def test_workers_go_on_where_a_file_ended(tmp_path: Path, metric: str) -> None:
-    with app_of(tmp_path, METRICS[metric], EVENTS) as app:
-        Run(app, HALF).finish()
+def test_workers_make_again_what_the_log_has_and_go_on(tmp_path: Path, metric: str) -> None:
+    with app_of(tmp_path, METRICS[metric], HALF) as app:
+        Worker(app).finish()
+        lose_topics(app, EVENTS)
         Worker(app).finish()
         assert app.rows == app.stream_of(EVENTS, end=False)
-
-
-@in_a_loop
-@pytest.mark.parametrize("metric", METRICS)
-def test_workers_do_not_go_on_with_another_stream_than_the_files(tmp_path: Path, metric: str) -> None:
-    """What is published costs users their groups, wherever it was published."""
-    # given releases of a file, and a topic whose events are of the same people in other groups or with other values
-    for topic in (ELSEWHERE, VALUES) if metric != "plain" else (VALUES,):
-        folder = tmp_path / str(topic is VALUES)
-        folder.mkdir()
-        with app_of(folder, METRICS[metric], topic) as app:
-            Run(app, HALF).finish()
-            shown = app.rows
-            worker = Worker(app)
-            # then nothing of the topic is published, whether it meets what is published or waits for it
-            if topic is VALUES:
-                with pytest.raises(FailStop, match="already published with other bytes"):
-                    worker.finish()
-            else:
-                worker.finish()
-                assert worker.withheld == {"m/1"}
-            assert app.rows == shown
 
 
 @pytest.mark.parametrize("way_out", ["raise", "retire"])
@@ -169,9 +153,10 @@ def test_a_version_that_waits_for_ever_holds_back_no_metric_once_it_is_raised_or
     other = (
         MEAN + '[[metric]]\nname = "n"\ntopic = "events"\nuser = "u"\nvalue = "x"\ntime = "t"\nrange = [0, 1]\n' + MEAN
     )
-    with app_of(tmp_path, GROUPS, ELSEWHERE) as app:
-        # given a file whose releases the topic does not make, and a metric beside it that no file has met
-        Run(app, HALF).finish()
+    with app_of(tmp_path, GROUPS, HALF) as app:
+        # given a log with releases that the topic does not make again, and a metric beside that was not published
+        Worker(app).finish()
+        lose_topics(app, ELSEWHERE)
         shown = app.rows
         app.config.write_text(app.config.read_text() + other[len(MEAN) :])
         worker = Worker(app)
@@ -183,7 +168,7 @@ def test_a_version_that_waits_for_ever_holds_back_no_metric_once_it_is_raised_or
             app.config.write_text(app.config.read_text().replace('name = "m"', 'name = "m"\nversion = 2'))
         else:
             with Ledger.open(f"sqlite:///{tmp_path}/log.db") as ledger:
-                ledger.retire("shoal", "m", 1)
+                ledger.of("shoal").retire(VersionId("shoal", "m", 1))
             text = app.config.read_text()
             begin = text.index("[[metric]]")
             app.config.write_text(text[:begin] + text[text.index("[[metric]]", begin + 1) :])
@@ -200,60 +185,6 @@ def test_a_version_that_waits_for_ever_holds_back_no_metric_once_it_is_raised_or
         assert others == ({("m", 2)} if way_out == "raise" else set())
 
 
-@pytest.mark.parametrize("crashes", [False, True])
-def test_workers_wait_for_one_another(tmp_path: Path, crashes: bool) -> None:
-    """What one partition must make again holds back the new releases of every other one."""
-    with app_of(tmp_path, GROUPS, EVENTS) as app:
-        Run(app, HALF).finish()
-        shown = app.rows
-        # given two workers, each with a partition, of which one lags behind
-        workers = [Worker(app, [0]), Worker(app, [1], bound=False)]
-        ahead, behind = sorted(workers, key=lambda worker: worker.homes[0] != home_of("a"))
-        workers[0].bound(1000)
-        ahead.release(ahead.homes[0], 1000)
-        ahead.ask()
-        ahead.release(ahead.homes[0], 1000)
-        assert app.rows == shown, "it has made again what is its own, and must wait for the other"
-        assert ahead.withheld == {"m/1"}
-        if crashes:
-            ahead.crash()
-        # when the other one has done its part
-        behind.release(behind.homes[0], 1000)
-        behind.ask()
-        # then both go on
-        for worker in (*workers, *workers):
-            worker.finish()
-        assert app.rows == app.stream_of(EVENTS, end=False)
-
-
-def test_a_database_that_is_away_delays_workers_that_continue_a_file_and_no_others(tmp_path: Path) -> None:
-    with app_of(tmp_path, MEAN, EVENTS) as app:
-        # given a worker of an app that has no file, whose database goes away
-        worker = Worker(app)
-        app.is_away = True
-        worker.bound(1000)
-        for home in worker.homes:
-            worker.release(home, 1000)
-        assert app.rows == app.stream_of(EVENTS, end=False)
-    other = tmp_path / "other"
-    other.mkdir()
-    with app_of(other, MEAN, EVENTS) as app:
-        # and one that must tell of what it has made again
-        Run(app, HALF).finish()
-        shown = app.rows
-        worker = Worker(app)
-        worker.bound(4)
-        for home in worker.homes:
-            worker.release(home, 1000)
-        app.is_away = True
-        with pytest.raises(Unavailable):
-            worker.ask()
-        assert app.rows == shown
-        app.is_away = False
-        worker.finish()
-        assert app.rows == app.stream_of(EVENTS, end=False)
-
-
 # ---------------------------------------------------------------- the end of a version
 
 
@@ -263,13 +194,13 @@ def test_an_ended_version_logs_no_activation_of_another_input(tmp_path: Path, ur
     with app_of(tmp_path, FULL, many, url) as app:
         Run(app, many, end=True).finish()
         ledger = app.session().ledger
-        before = ledger.standing("shoal")
+        before = ledger.of("shoal").standing()
         assert before.activated
         # when an input goes on with so many values that more is activated
         more = [*many, *(event(f"user{n % 9}", 1.0, 3 * 48 + n) for n in range(60))]
         with pytest.raises(AuditError):
             Run(app, more, end=True).finish()
-        after = ledger.standing("shoal")
+        after = ledger.of("shoal").standing()
         assert (after.heads, after.activated) == (before.heads, before.activated)
         with ledger.database.read() as connection:
             assert connection.scalar(select(func.count()).select_from(Activation)) == len(before.activated)
@@ -281,9 +212,9 @@ def test_an_input_that_makes_all_releases_again_and_not_an_activation_is_another
     with app_of(tmp_path, FULL, many) as app:
         Run(app, many[:40]).finish()
         ledger, published = app.session().ledger, app.rows
-        (group, _), *_ = ledger.standing("shoal").activated
-        fields = {**group._asdict(), "group": None, "level": 20, "at": "1970-01-01T00:00:09Z", "prior": 0}
-        ledger.append_activations("shoal", [orjson.dumps(fields)])
+        assert ledger.of("shoal").standing().activated
+        fields = {"metric": "m", "version": 1, "group": None, "level": 20, "at": "1970-01-01T00:00:09Z", "prior": 0}
+        ledger.of("shoal").append_activations([orjson.dumps(fields)])
         # then the input shows nothing new, as what is published is of another one
         with pytest.raises(LedgerError, match="the activation of level 20 is in the audit log and this input does not"):
             Run(app, many).finish()

@@ -80,7 +80,7 @@ def shown(folder: Path) -> list[dict[str, Any]]:
 
 def heads(folder: Path) -> dict[str, int]:
     with Ledger.open(f"sqlite:///{folder}/log.db") as ledger:
-        return {group.group: head.seq for group, head in ledger.heads("shoal").items()}
+        return {group.group: head.seq for group, head in ledger.of("shoal").heads().items()}
 
 
 def refused(folder: Path, error: type[ShoalError], message: str, rows: list[Row], *more: str) -> None:
@@ -156,18 +156,7 @@ def with_workers(folder: Path) -> None:
 def test_a_file_adds_nothing_to_what_workers_publish(folder):
     """Regression: the log may be behind the topic, so a file's next release could be the topic's with other events."""
     with_workers(folder)
-    refused(folder, LedgerError, "'events' of app 'shoal' is read by workers", people("a"))
-
-
-def test_a_file_may_repeat_what_workers_publish_and_does_not_end_it(folder):
-    # given releases of workers in the log
-    first = run(folder, people("a"), "--open")
-    with_workers(folder)
-    # then the same events make them again, the stream goes on, and more events are refused
-    assert run(folder, people("a"), "--open") == first
-    with Ledger.open(f"sqlite:///{folder}/log.db") as ledger:
-        assert [row.state for row in ledger.versions("shoal")] == ["active"]
-    refused(folder, LedgerError, "is read by workers", people("a"))
+    refused(folder, LedgerError, "workers of app 'shoal' read topic 'events', and a version has one owner", people("a"))
 
 
 # ---------------------------------------------------------------- another place
@@ -199,7 +188,7 @@ def test_the_digest_of_an_input_tells_nothing_to_who_lacks_the_key(folder):
 
     def noted() -> str:
         with Ledger.open(f"sqlite:///{folder}/log.db") as ledger:
-            (version,) = ledger.versions("shoal")
+            (version,) = ledger.of("shoal").versions()
         assert version.input_digest is not None
         return version.input_digest
 

@@ -37,7 +37,7 @@ def raised(cfg: Config, epoch: int) -> Config:
     """The configuration with version 2 of each metric, registered after so many restarts."""
     later = tuple(metric.model_copy(update={"version": 2}) for metric in cfg.metric)
     newer = cfg.model_copy(update={"metric": later})
-    return newer.under({(metric.name, 2): Terms(epoch=epoch) for metric in later})
+    return newer.under({newer.id_of(metric): Terms(epoch=epoch) for metric in later})
 
 
 def deploy(cluster: Cluster, cfg: Config, *, added: bool) -> None:

@@ -7,6 +7,7 @@ import orjson
 from shoal.models.config.file import Config
 from shoal.models.config.reading import FIRST, NEWEST
 from shoal.models.config.terms import Terms
+from shoal.models.version import VersionId
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.parameters import parameters_of
@@ -31,7 +32,7 @@ EVENTS = [
 
 def read_as(reading: int, *metrics: dict[str, object]) -> Config:
     cfg = config(*metrics)
-    return cfg.under({(metric.name, 1): Terms(reading) for metric in cfg.metric})
+    return cfg.under({cfg.id_of(metric): Terms(reading) for metric in cfg.metric})
 
 
 def releases(cfg: Config, events: Iterable[bytes] = EVENTS) -> tuple[list[bytes], dict[str, int]]:
@@ -47,7 +48,7 @@ def test_both_readings_of_one_topic_go_their_own_ways():
     assert sum(refused_by_old.values()) > sum(refused_by_new.values())
     # when both read the same topic, in either order
     for metrics in ((OLD, NEW), (NEW, OLD)):
-        both = config(*metrics).under({("old", 1): Terms(FIRST)})
+        both = config(*metrics).under({VersionId("shoal", "old", 1): Terms(FIRST)})
         found, refused = releases(both)
         # then each makes the bytes that it makes alone, and refuses the same records for the same reasons
         assert [one for one in found if b'"old"' in one] == old
@@ -58,7 +59,7 @@ def test_both_readings_of_one_topic_go_their_own_ways():
 def test_the_first_reading_is_not_named_and_the_second_is():
     cfg = config(OLD)
     assert orjson.loads(parameters_of(cfg, cfg.metric[0]))["reading"] == NEWEST
-    first = cfg.under({("old", 1): Terms(FIRST)})
+    first = cfg.under({VersionId("shoal", "old", 1): Terms(FIRST)})
     said = orjson.loads(parameters_of(first, first.metric[0]))
     assert "reading" not in said
     assert said | {"reading": NEWEST} == orjson.loads(parameters_of(cfg, cfg.metric[0]))

@@ -279,7 +279,7 @@ class Deployment:
         self.wait_audited()
         assert read_log(self.config) == self.oracle.log(), "SQL holds other rows than the oracle's log"
         with opened_ledger(self.config) as ledger:
-            findings = [*verify.verify(ledger), *verify.compare_topic(ledger, self.app, self.releases())]
+            findings = [*verify.verify(ledger), *verify.compare_topic(ledger.of(self.app), self.releases())]
         assert not findings, findings
 
 

@@ -109,4 +109,4 @@ class Desk:
 
     def charged(self) -> int:
         with Ledger.open(f"sqlite:///{self.folder}/log.db") as ledger:
-            return len(ledger.versions("shoal"))
+            return len(ledger.of("shoal").versions())

@@ -28,7 +28,6 @@ INPUTS = {
 }
 names = st.sampled_from(sorted(INPUTS))
 steps = st.sampled_from([2, 4, 9])  # outputs: some, and all
-often = st.sampled_from([True, True, True, False])
 rarely = st.sampled_from([False, False, False, True])
 
 
@@ -86,17 +85,15 @@ class Orders(RuleBasedStateMachine):
             homes = [[0], [1]] if apart else [[0, 1]]
             self.workers = [Worker(self.app, home, bound=0 in home) for home in homes]
 
-    @rule(which=st.integers(0, 1), count=st.sampled_from([3, 12]), away=rarely, asks=often, audits=st.booleans())
+    @rule(which=st.integers(0, 1), count=st.sampled_from([3, 12]), away=rarely, audits=st.booleans())
     @precondition(lambda self: self.workers)
-    def work(self, which: int, count: int, away: bool, asks: bool, audits: bool) -> None:
+    def work(self, which: int, count: int, away: bool, audits: bool) -> None:
         worker = self.workers[which % len(self.workers)]
         with self._database(away):
             try:
                 worker.bound(count)
                 for home in worker.homes:
                     worker.release(home, count)
-                if asks:
-                    worker.ask()
                 if audits:
                     worker.audit()
             except (FailStop, ShoalError):

@@ -68,7 +68,7 @@ class Published:
 
     def _logged(self) -> int:
         with Ledger.open(self._log.replace("///", f"///{self.folder}/") if "sqlite" in self._log else self._log) as log:
-            return log.published_by_workers(self.app)
+            return log.of(self.app).published_by_workers()
 
     def stop(self) -> None:
         assert self._worker is not None

@@ -33,6 +33,7 @@ from shoal.models.errors import FailStop, LedgerError
 from shoal.models.records import CLOCK_HEADER, Message
 from shoal.models.tables import ACTIVE, RETIRED
 from shoal.models.times import iso
+from shoal.models.version import VersionId
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.machine import Outbox, StagePartition
 from shoal.stream.release import ReleasePartition
@@ -132,13 +133,13 @@ class World:
 
     def retire_all_but(self, names: Iterable[str]) -> None:
         """`shoal budget --retire`, for each metric that is active and not one of these."""
-        for row in self.ledger.versions("shoal"):
+        for row in self.ledger.of("shoal").versions():
             if row.metric not in names and row.state == ACTIVE:
-                self.ledger.retire("shoal", row.metric, row.version)
+                self.ledger.of("shoal").retire(VersionId.of(row))
         self.note_retired()
 
     def note_retired(self) -> None:
-        for row in self.ledger.versions("shoal"):
+        for row in self.ledger.of("shoal").versions():
             if row.state == RETIRED:
                 self.retired_at.setdefault(f"{row.metric}/{row.version}", self.now)
 
@@ -177,7 +178,7 @@ class World:
             return False
         self.note_retired()
         self.number += 1
-        deployment = Deployment(session.path, session.config, self.ledger)
+        deployment = Deployment(session.path, session.config, self.ledger.of("shoal"))
         self.workers[host] = Worker(
             f"worker{self.number}", file, domain, deployment, self.now, blind=self.choice.random() < 0.15
         )
@@ -193,7 +194,7 @@ class World:
     def look(self, host: int, worker: Worker) -> None:
         worker.looked = self.now
         try:
-            worker.deployment.judge({(row.metric, row.version): row.state for row in self.ledger.versions("shoal")})
+            worker.deployment.judge({VersionId.of(row): row.state for row in self.ledger.of("shoal").versions()})
         except FailStop:
             self.end(host, "watch")
 
@@ -307,7 +308,7 @@ class World:
             retired = self.retired_at.get(label)
             late = retired is not None and when > retired + LOOK_EVERY
             assert not (late and looked), f"{label} is published too late"
-        for row in self.ledger.versions("shoal"):
+        for row in self.ledger.of("shoal").versions():
             label = f"{row.metric}/{row.version}"
             expected, found = self.oracle(row.metric, row.version), sorted(by_version.get(label, []), key=order)
             if row.state == RETIRED:
@@ -336,17 +337,17 @@ class World:
 
     def expect_log(self) -> None:
         values = [value for *_, value in self.released]
-        findings = [*verify.verify(self.ledger), *verify.compare_topic(self.ledger, "shoal", values)]
+        findings = [*verify.verify(self.ledger), *verify.compare_topic(self.ledger.of("shoal"), values)]
         assert not findings, findings
-        heads = self.ledger.heads("shoal")
+        heads = self.ledger.of("shoal").heads()
         assert sum(head.seq for head in heads.values()) == len(values)
 
     def expect_replay(self, by_version: dict[str, list[bytes]]) -> None:
         """Contributions and key yield all releases of what is active again."""
         cfg = config_of(self.newest)
-        rows = self.ledger.versions("shoal")
+        rows = self.ledger.of("shoal").versions()
         retired = frozenset(f"{row.metric}/{row.version}" for row in rows if row.state == RETIRED)
-        counts = self.ledger.partitions("shoal")
+        counts = self.ledger.of("shoal").partitions()
         plans = [
             plan_topic(cfg, topic, self.key.secret, source_partitions=SOURCES[topic], contributions_partitions=HOMES,
                        retired=retired)

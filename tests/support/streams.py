@@ -15,9 +15,10 @@ import orjson
 import pytest
 
 from shoal.agents.audit import key_file
+from shoal.agents.audit.app_ledger import End
 from shoal.agents.audit.continuation import Continuation
 from shoal.agents.audit.database import Unavailable
-from shoal.agents.audit.ledger import End, Ledger
+from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.session import Session, open_session
 from shoal.agents.kafka.settings import BOUND, RELEASE, KafkaSettings
 from shoal.agents.kafka.topics import Verified
@@ -188,9 +189,7 @@ class Run:
     def __init__(self, app: App, events: Sequence[bytes], *, end: bool = False, together: int = 1) -> None:
         self._app, self._session, self._end = app, app.session(), end
         plan = plan_of(self._session)
-        ledger = self._session.ledger
-        name = self._session.config.kafka.app
-        self._continuation = Continuation(ledger, name, plan, self._session.remember, together=together)
+        self._continuation = Continuation(self._session.app_ledger, plan, self._session.remember, together=together)
         self._session.register(file_run=True, topic="events")
         self._runner = FileRun(plan)
         self._outputs: Iterator[Output] | None = self._runner.outputs(lines(events), end=end)
@@ -217,13 +216,13 @@ class Run:
             self._app.publish([release.value for release in done.releases])
 
     def _note_end(self) -> None:
-        if self._end and not self._continuation.repeats_only:
+        if self._end:
             ends = [
-                End(metric.section.name, metric.section.version, iso(self._runner.bound.watermark(metric.clock) or 0),
+                End(self._session.config.id_of(metric.section), iso(self._runner.bound.watermark(metric.clock) or 0),
                     derive(metric.key, "input", b"events").hex())
                 for metric in self._runner.plan.metrics
             ]  # fmt: skip
-            self._session.ledger.append(self._session.config.kafka.app, [], ends=ends, run=self._session.ledger.run)
+            self._session.app_ledger.append([], ends=ends, run=self._session.ledger.run)
 
     def finish(self) -> None:
         """All steps."""
@@ -321,10 +320,6 @@ class Worker:
                 self.domain.sink(topic, home, log[first:])
                 self._topics.audited[name, home] = len(log)
 
-    def ask(self) -> None:
-        """What the worker asks of the ledger now and then."""
-        self.domain.ask()
-
     def finish(self) -> None:
         """Work until there is nothing to do, and what waits waits for others."""
         before: Any = None
@@ -333,12 +328,11 @@ class Worker:
             self.bound(1000)
             for home in self.homes:
                 self.release(home, 1000)
-            self.ask()
             self.audit()
 
     def _progress(self) -> Any:
         offsets = {partition: machine.next_offset for partition, machine in self._machines.items()}
-        return offsets, len(self._app.published), len(self.domain._made_again.open)
+        return offsets, len(self._app.published)
 
     @property
     def withheld(self) -> set[str]:

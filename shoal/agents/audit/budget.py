@@ -77,15 +77,15 @@ def write_budget(
 
 
 def check_budget(
-    connection: Connection,
+    held: BudgetReport | None,
     epsilon: Fraction,
     delta: Fraction,
     unit: str,
     relation: str,
     charges: Iterable[tuple[str, Fraction, Fraction]],
 ) -> None:
-    """Refuse unless old charges and new ones (name, epsilon, delta) fit into the stored and the configured budget."""
-    book = report(connection) or BudgetReport(epsilon, delta, unit, (), relation)
+    """Refuse unless old charges and new ones (name, epsilon, delta) fit into the held and the configured budget."""
+    book = held or BudgetReport(epsilon, delta, unit, (), relation)
     # The relation comes first: where a file says neither, the unit follows from it.
     if book.relation != relation:
         raise LedgerError(f"[privacy] relation: {_other_relation(book.relation)}")

@@ -13,7 +13,18 @@ from sqlalchemy import Connection, and_, exists, select
 
 from shoal.agents.audit.turns import lost_turns
 from shoal.models.errors import LedgerError
-from shoal.models.tables import WORKERS, Activation, Budget, BudgetChange, MetricVersion, Owner, PartitionCount, Release
+from shoal.models.tables import (
+    WORKERS,
+    Activation,
+    Budget,
+    BudgetChange,
+    MetricVersion,
+    Owner,
+    PartitionCount,
+    Person,
+    Release,
+)
+from shoal.stream.parameters import person_in
 
 
 def check_whole(connection: Connection) -> None:
@@ -49,6 +60,8 @@ def _losses(connection: Connection) -> Iterator[tuple[str, str]]:
     yield from _missing_partners(connection)
     if (lost := lost_turns(connection)) is not None:
         yield "turn", lost
+    if (topic := _nameless_topic(connection)) is not None:
+        yield "person", f"metrics count people of topic {topic}, and no field names a person there"
     for table, column in ((Release, Owner.releases), (Activation, Owner.activations)):
         if (row := connection.execute(_without_rows(table, column)).first()) is not None:
             yield (
@@ -72,6 +85,16 @@ def _missing_partners(connection: Connection) -> Iterator[tuple[str, str]]:
     for app, metric, version, parameters in connection.execute(owned.where(Owner.kind == WORKERS)):
         if (app, orjson.loads(parameters).get("topic")) not in read:
             yield "partition_count", f'workers own metric "{metric}" version {version}, and no partitions are noted'
+
+
+def _nameless_topic(connection: Connection) -> str | None:
+    """A topic of which a version counts people, and whose user field is not noted; None if there is none."""
+    noted = {*connection.scalars(select(Person.topic))}
+    for parameters in connection.scalars(select(MetricVersion.parameters)):
+        for topic in person_in(orjson.loads(parameters)):
+            if topic not in noted:
+                return topic
+    return None
 
 
 def _without_rows(table: Any, column: Any) -> Any:

@@ -1,12 +1,11 @@
 """The secret key on disk: made once, read only while private, bound to one audit log.
 
 A key must meet one stream: the same noise over two inputs would show their exact difference. So `FILE.used`, beside the
-key, records in which log each metric version uses it, and a second log is refused. So is the same log if it does not
-know a version that has used the key, since it was restored from a copy older than the version. A version is announced
-before the log registers it and confirmed afterwards, before anything is published: a crash between the two leaves an
+key, records the audit log, and which noise has been used by which app; a second log is refused. So is the same log if
+some noise has met more than it knows, since it was restored from an older copy. Noise is announced before the log
+registers its version and confirmed afterwards, before anything is published: a crash between the two leaves an
 announcement, which locks nobody out. The number of releases by file runs is recorded too, because their only other
-trace is the log; what workers publish is in Kafka. Both are recorded by app, since two apps of a log may have metrics
-of one name.
+trace is the log; what workers publish is in Kafka.
 
 A copied key file cannot be detected: two deployments must never share one.
 """
@@ -20,20 +19,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import orjson
 
 from shoal.models.errors import KeyFileError, MissingKey
+from shoal.models.version import NoiseName
 
 KEY_BYTES = 32
 FINGERPRINT_DOMAIN = b"shoal key fingerprint v1\0"
-ANNOUNCED = "announced"  # behind the log's id: the version may be registered there, and has published nothing
-WORKERS = "workers"  # behind the log's id, under the app's name for the version: workers own it
+FORMAT = 1  # of `FILE.used`
+ANNOUNCED, USED = "announced", "used"  # an announced version may be registered, and has published nothing
+NOTED = {"app": str, "metric": str, "version": int, "state": str, "owner": str, "releases": int}
 
-Version = tuple[str, int]  # metric and version
-# What a log knows: the versions that are registered, by whatever app. Each has the number of releases that file runs of
-# this app have put into the log, or None where this app's workers own it.
-Registered = Callable[[], Mapping[Version, int | None]]
+
+class NoiseUse(NamedTuple):
+    """How an audit log has used some noise: the app and owner of its version, and the version's releases."""
+
+    app: str
+    owner: str
+    releases: int
+
+
+Logged = Callable[[], Mapping[NoiseName, NoiseUse]]  # asked while `FILE.used` is locked
+Noise = dict[str, dict[str, Any]]  # what is noted, by the hexadecimal name of the noise
 
 
 @dataclass(frozen=True)
@@ -91,121 +100,81 @@ def secret_in(content: bytes) -> bytes | None:
     return secret if len(secret) == KEY_BYTES and len(content) <= 2 * KEY_BYTES + 1 else None
 
 
-def announce(path: Path, log_id: str, app: str, versions: Iterable[Version], registered: Registered) -> None:
-    """Note that these metric versions are about to be registered in this log, which says what it knows.
+def announce(path: Path, log_id: str, app: str, owner: str, names: Iterable[NoiseName], logged: Logged) -> None:
+    """Note that metric versions with this noise are about to be registered in this log.
 
     Raises:
-        KeyFileError: the key belongs to another log, or it has met more of a version's stream than this log knows.
+        KeyFileError: the key belongs to another log, or noise has met more than this log knows.
     """
-    with _held(path, log_id) as used:
-        # Asked now: what `used` has was in the log before it was written there.
-        unknown = _unknown(path, used, app, versions, registered())
-        _replace_used(path, used, {name: f"{log_id} {ANNOUNCED}" for name in unknown})
+    with _held(path, log_id) as noise:
+        new = _unknown(path, noise, app, names, logged())
+        state = {"app": app, "state": ANNOUNCED, "owner": owner, "releases": 0}
+        _replace_used(path, log_id, noise, {name.hex: state | name._asdict() for name in new})
 
 
-def bind(path: Path, log_id: str, metric_versions: Iterable[Version], *, workers_of: str | None = None) -> None:
-    """Remember in `FILE.used` that these metric versions use the key in this log, and which app's workers own them.
+def bind(path: Path, log_id: str, names: Iterable[NoiseName]) -> None:
+    """Confirm that metric versions with this noise are registered in this log.
 
     Raises:
         KeyFileError: the key belongs to another log.
     """
-    with _held(path, log_id) as used:
-        versions = list(metric_versions)
-        new = dict.fromkeys(
-            (name for name in map(_name, versions) if name not in used or _note(used[name]) == ANNOUNCED), log_id
-        )
-        if workers_of is not None:
-            new |= dict.fromkeys((_published_name(workers_of, version) for version in versions), f"{log_id} {WORKERS}")
-        _replace_used(path, used, new)
+    with _held(path, log_id) as noise:
+        _replace_used(path, log_id, noise, {name.hex: noise[name.hex] | {"state": USED} for name in names})
 
 
-def remember(path: Path, log_id: str, app: str, releases: Mapping[Version, int]) -> None:
+def remember(path: Path, log_id: str, releases: Mapping[NoiseName, int]) -> None:
     """Record how many releases of each version file runs have put into the log; called before they are shown."""
-    with _held(path, log_id) as used:
-        more = {_published_name(app, version): count for version, count in releases.items()}
-        less = [
-            name for name in more if _note(used.get(name, "")) != WORKERS and _count(used.get(name, "")) < more[name]
-        ]
-        new = {name: f"{log_id} {more[name]}" for name in less}
+    with _held(path, log_id) as noise:
+        more = {name.hex: count for name, count in releases.items() if count > noise[name.hex]["releases"]}
+        new = {name: noise[name] | {"releases": count} for name, count in more.items()}
         # Not forced to the disk: it would take longer than the run, and only a power cut could lose it.
-        _replace_used(path, used, new, force=False)
+        _replace_used(path, log_id, noise, new, force=False)
 
 
-def compare(path: Path, log_id: str, app: str, versions: Iterable[Version], registered: Registered) -> None:
+def compare(path: Path, log_id: str, app: str, names: Iterable[NoiseName], logged: Logged) -> None:
     """Refuse what `announce` would; nothing is written."""
-    with _held(path, log_id) as used:
-        _unknown(path, used, app, versions, registered())
-
-
-def _note(value: str) -> str:
-    """The note behind the log's id."""
-    return value.partition(" ")[2]
-
-
-def _count(value: str) -> int:
-    """The number of releases that are remembered."""
-    note = _note(value)
-    return int(note) if note.isdecimal() else 0
-
-
-def _name(version: Version) -> str:
-    return f"{version[0]}/{version[1]}"
-
-
-def _published_name(app: str, version: Version) -> str:
-    """The name under which is remembered what an app has published of a version."""
-    return f"{app}:{_name(version)}"
+    with _held(path, log_id) as noise:
+        _unknown(path, noise, app, names, logged())
 
 
 @contextmanager
-def _held(path: Path, log_id: str) -> Iterator[dict[str, str]]:
-    """The content of `FILE.used`, locked against other processes."""
+def _held(path: Path, log_id: str) -> Iterator[Noise]:
+    """What `FILE.used` notes of noise, locked against other processes."""
     with _opened(path) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)  # released when the handle is closed; the key file itself is not replaced
-        used = _read_used(path)
-        for name, other in sorted(used.items()):
-            if other.partition(" ")[0] != log_id:
-                raise KeyFileError(
-                    f"{path} belongs to another audit log (metric version {name} uses it there); use that log, or make "
-                    "a new key with `shoal key new FILE`"
-                )
-        yield used
+        log, noise = _read_used(path, log_id)
+        if log != log_id:
+            raise KeyFileError(
+                f"{path} belongs to another audit log; use that log, or make a new key with `shoal key new FILE`"
+            )
+        yield noise
 
 
 def _unknown(
-    path: Path,
-    used: Mapping[str, str],
-    app: str,
-    versions: Iterable[Version],
-    registered: Mapping[Version, int | None],
-) -> list[str]:
-    """Names of the versions that the log does not know yet; refused where the key has met more than the log knows."""
+    path: Path, noise: Noise, app: str, names: Iterable[NoiseName], logged: Mapping[NoiseName, NoiseUse]
+) -> list[NoiseName]:
+    """Noise that is not in use yet; refused where it has met more than the log knows."""
     unknown = []
-    for version in versions:
-        name, count = _name(version), registered.get(version, 0)
-        if version not in registered:
+    for name in names:
+        noted, known = noise.get(name.hex), logged.get(name)
+        if noted is None or noted["state"] == ANNOUNCED:
             unknown.append(name)
-            if name in used and _note(used[name]) != ANNOUNCED:
-                raise _older(path, f"metric version {name} has used this key, and the audit log does not know it")
-        if count is None:
             continue
-        published = used.get(_published_name(app, version), "")
-        if _note(published) == WORKERS:
-            raise _older(path, f"workers publish metric version {name}, and the audit log does not know it")
-        if count < (due := _count(published)):
-            raise _older(path, f"metric version {name} has {due} releases, and the audit log has {count} of them")
+        used = f'the noise of {name} was used by app "{noted["app"]}"'
+        if known is None or (known.app, known.owner) != (noted["app"], noted["owner"]) or known.app != app:
+            raise _older(path, f"{used}, and this log does not know it")
+        if known.releases < noted["releases"]:
+            raise _older(path, f"{used} for {noted['releases']} releases, and this log has {known.releases} of them")
     return unknown
 
 
 def _older(path: Path, what: str) -> KeyFileError:
-    return KeyFileError(
-        f"{_used(path)}: {what}: the log was restored from an older copy. Restore the newer log, or raise the version"
-    )
+    return KeyFileError(f"{_used(path)}: {what}: restore the newer log, or raise the version")
 
 
-def _replace_used(path: Path, used: dict[str, str], more: dict[str, str], *, force: bool = True) -> None:
-    if used | more != used:
-        _write_used(path, used | more, force=force)
+def _replace_used(path: Path, log_id: str, noise: Noise, more: Noise, *, force: bool = True) -> None:
+    if noise | more != noise:
+        _write_used(path, {"format": FORMAT, "log": log_id, "noise": noise | more}, force=force)
 
 
 @contextmanager
@@ -228,22 +197,34 @@ def _used(path: Path) -> Path:
     return real.with_name(real.name + ".used")
 
 
-def _read_used(path: Path) -> dict[str, str]:
-    """Metric version -> log id. A file that cannot be understood is refused: a guess could use a key twice."""
+def _read_used(path: Path, log_id: str) -> tuple[str, Noise]:
+    """The log of a key and what is noted of its noise; of a key that was never used, this log and nothing.
+
+    Raises:
+        KeyFileError: the file cannot be understood: a guess could use a key twice.
+    """
     try:
         content = orjson.loads(_used(path).read_bytes())
     except FileNotFoundError:
-        return {}
+        return log_id, {}
     except OSError as error:
         raise KeyFileError(f"{_used(path)} cannot be read ({error.strerror}); make it readable for this user") from None
     except orjson.JSONDecodeError:
         content = None
-    if not isinstance(content, dict) or not all(isinstance(log_id, str) for log_id in content.values()):
-        raise KeyFileError(f"{_used(path)} is damaged; restore it, or make a new key with `shoal key new FILE`")
-    return content
+    match content:
+        case {"format": int(number)} if number > FORMAT:
+            raise KeyFileError(f"{_used(path)} was written by a later version of shoal; upgrade shoal")
+        case {"format": 1, "log": str(log), "noise": dict(noise)} if all(map(_is_noted, noise.values())):
+            return log, noise
+    raise KeyFileError(f"{_used(path)} is damaged; restore it, or make a new key with `shoal key new FILE`")
 
 
-def _write_used(path: Path, used: dict[str, str], *, force: bool = True) -> None:
+def _is_noted(value: Any) -> bool:
+    """Whether a value of `FILE.used` has the fields that are noted of noise, each of its type."""
+    return isinstance(value, dict) and all(type(value.get(name)) is kind for name, kind in NOTED.items())
+
+
+def _write_used(path: Path, used: dict[str, Any], *, force: bool = True) -> None:
     """Replace `FILE.used` as a whole: a crash leaves the old one or the new one."""
     part = _used(path).with_suffix(".used.part")  # one writer at a time: the caller holds the lock
     try:

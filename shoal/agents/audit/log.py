@@ -10,26 +10,26 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import BigInteger, Connection, Select, Text, and_, func, insert, select, text
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Text, and_, func, insert, select, text
 
 from shoal.agents.audit import owners
-from shoal.agents.audit.owners import Version
 from shoal.agents.audit.rows import NewRelease, insert_releases
 from shoal.models.digests import FIRST, chain
 from shoal.models.errors import AuditError
 from shoal.models.records import activation_name, with_level
 from shoal.models.tables import ENDED, Activation, Label, Release, escape
+from shoal.models.version import VersionId
 
 REMEDY = "repeat it with the input that it was made from, or raise the version of the metric"
-ASKED = {  # rows out of a JSON array of [metric, version, group, first, last], numbered from 0
+ASKED = {  # rows out of a JSON array of [app, metric, version, group, first, last], numbered from 0
     "sqlite": """
-        SELECT key AS number, json_extract(value, '$[0]') AS metric, json_extract(value, '$[1]') AS version,
-               json_extract(value, '$[2]') AS "group", json_extract(value, '$[3]') AS first,
-               json_extract(value, '$[4]') AS last
+        SELECT key AS number, json_extract(value, '$[0]') AS app, json_extract(value, '$[1]') AS metric,
+               json_extract(value, '$[2]') AS version, json_extract(value, '$[3]') AS "group",
+               json_extract(value, '$[4]') AS first, json_extract(value, '$[5]') AS last
         FROM json_each(:asked)""",
     "postgresql": """
-        SELECT number - 1 AS number, one ->> 0 AS metric, (one ->> 1)::bigint AS version, one ->> 2 AS "group",
-               (one ->> 3)::bigint AS first, (one ->> 4)::bigint AS last
+        SELECT number - 1 AS number, one ->> 0 AS app, one ->> 1 AS metric, (one ->> 2)::bigint AS version,
+               one ->> 3 AS "group", (one ->> 4)::bigint AS first, (one ->> 5)::bigint AS last
         FROM json_array_elements(CAST(:asked AS json)) WITH ORDINALITY AS row(one, number)""",
 }
 
@@ -37,13 +37,11 @@ ASKED = {  # rows out of a JSON array of [metric, version, group, first, last], 
 class Group(NamedTuple):
     """The group whose releases form a chain; '' for a metric without groups."""
 
-    metric: str
-    version: int
+    version: VersionId
     group: str
 
     def __str__(self) -> str:
-        name = f'metric "{self.metric}" version {self.version}'
-        return f'{name} group "{self.group}"' if self.group else name
+        return f'{self.version} group "{self.group}"' if self.group else str(self.version)
 
 
 class Head(NamedTuple):
@@ -116,12 +114,12 @@ def append_releases(connection: Connection, app: str, rows: Iterable[bytes], run
     """
     batch: dict[Group, list[tuple[int, str, str, str]]] = {}
     for row, fields in read_records(rows, "seq", "id", "at"):
-        batch.setdefault(group_of(fields), []).append((fields["seq"], row.decode(), fields["id"], fields["at"]))
+        batch.setdefault(group_of(app, fields), []).append((fields["seq"], row.decode(), fields["id"], fields["at"]))
     done = Appended()
     new: list[NewRelease] = []
     closed = _lock_versions(connection, app, batch, run)
     ranges = {group: (min(releases)[0], max(releases)[0]) for group, releases in batch.items()}
-    stored = published(connection, app, ranges)
+    stored = published(connection, ranges)
     for group in sorted(batch):
         try:
             added = _continue(group, sorted(batch[group]), stored.get(group, []), done)
@@ -131,8 +129,8 @@ def append_releases(connection: Connection, app: str, rows: Iterable[bytes], run
         except Unwritten as fault:
             done.faults.append(fault)
     if new:
-        insert_releases(connection, app, new)
-        owners.count(connection, app, releases=((row.metric, row.version) for row in new))
+        insert_releases(connection, new)
+        owners.count(connection, releases=(row.version for row in new))
     done.written = len(new)
     return done
 
@@ -176,91 +174,94 @@ def _next(group: Group, release: tuple[int, str, str, str], before: bytes) -> Ne
 class _Closed:
     """Versions of which this writer may add nothing new."""
 
-    ended: set[Version]
-    of_others: dict[Version, str]  # and why
+    ended: set[VersionId]
+    of_others: dict[VersionId, str]  # and why
 
     def refuse(self, group: Group) -> None:
         """Raise if nothing new of this group may be written."""
-        if group[:2] in self.ended:
+        if group.version in self.ended:
             raise StreamEnded(
                 f"{group}: the stream ended and this input goes on; raise its version, which is charged again "
                 "(runs that are to go on need --open from the first one on)",
                 group,
             )
-        if (reason := self.of_others.get(group[:2])) is not None:
+        if (reason := self.of_others.get(group.version)) is not None:
             raise NotOwner(f"{group}: {reason}; nothing new is written", group)
 
 
 def _lock_versions(connection: Connection, app: str, groups: Iterable[Group], run: str | None) -> _Closed:
     """Lock a batch's versions, so that appends to one follow one another and none changes its owner."""
-    wanted: set[Version] = {(group.metric, group.version) for group in groups}
-    states = owners.lock_versions(connection, app, wanted)
-    for metric, version in sorted(wanted - states.keys()):
-        raise AuditError(f'metric "{metric}" version {version} is not registered under app {app!r}; nothing is written')
+    wanted = {group.version for group in groups}
+    states = owners.lock_versions(connection, wanted)
+    for version in sorted(wanted - states.keys()):
+        raise AuditError(f"{version} is not registered under app {app!r}; nothing is written")
     ended = {version for version, state in states.items() if state == ENDED}
     return _Closed(ended, {} if run is None else owners.of_others(connection, app, wanted, run))
 
 
-def published(
-    connection: Connection, app: str, ranges: dict[Group, tuple[int, int]]
-) -> dict[Group, list[LoggedRelease]]:
+def published(connection: Connection, ranges: dict[Group, tuple[int, int]]) -> dict[Group, list[LoggedRelease]]:
     """Stored releases of each group between first - 1 and last, in order; where there are none, its head."""
     releases_by_group: dict[Group, list[LoggedRelease]] = {}
     asked = list(ranges)
-    for number, seq, body, digest in connection.execute(_between(connection.dialect.name, app, ranges)).all():
+    for number, seq, body, digest in connection.execute(_between(connection.dialect.name, ranges)).all():
         if seq is not None:
             releases_by_group.setdefault(asked[number], []).append(LoggedRelease(seq, body, digest))
     for group, (first, _) in ranges.items():
-        if group not in releases_by_group and first > 1 and (last := head(connection, app, group)):
+        if group not in releases_by_group and first > 1 and (last := head(connection, group)):
             releases_by_group[group] = [last]
     return {group: sorted(releases) for group, releases in releases_by_group.items()}
 
 
-def bodies(connection: Connection, app: str, names: Iterable[tuple[Group, int]]) -> dict[tuple[Group, int], str]:
+def bodies(connection: Connection, names: Iterable[tuple[Group, int]]) -> dict[tuple[Group, int], str]:
     """The releases of a batch, by group and seq, as the log has them; those that it lacks are left out."""
     ranges: dict[Group, tuple[int, int]] = {}
     for group, seq in names:
         first, last = ranges.get(group, (seq, seq))
         ranges[group] = (min(first, seq), max(last, seq))
-    stored = published(connection, app, ranges) if ranges else {}
+    stored = published(connection, ranges) if ranges else {}
     return {(group, release.seq): release.body for group, releases in stored.items() for release in releases}
 
 
-def _between(dialect: str, app: str, ranges: dict[Group, tuple[int, int]]) -> Select[*tuple[Any, ...]]:
+def _between(dialect: str, ranges: dict[Group, tuple[int, int]]) -> Select[*tuple[Any, ...]]:
     """The query for all groups at once; where there is nothing, its seq is null.
 
     The groups are one JSON parameter, for thousands of parameters take a second to compile. The outer join keeps
     SQLite, which cannot know how few they are, from going through the releases first.
     """
-    rows = [[group.metric, group.version, escape(group.group), *ends] for group, ends in ranges.items()]
+    rows = [[*group.version, escape(group.group), *ends] for group, ends in ranges.items()]
     asked = text(ASKED[dialect]).bindparams(asked=orjson.dumps(rows).decode())
     wanted = asked.columns(
-        number=BigInteger, metric=Text, version=BigInteger, group=Label, first=BigInteger, last=BigInteger
+        number=BigInteger, app=Text, metric=Text, version=BigInteger, group=Label, first=BigInteger, last=BigInteger
     ).cte("asked")
     table = Release.__table__.c
-    columns = (wanted.c.metric, wanted.c.version, wanted.c.group)
-    same = (table.app == app, *(table[column.key] == column for column in columns))
+    columns = (wanted.c.app, wanted.c.metric, wanted.c.version, wanted.c.group)
+    same = [table[column.key] == column for column in columns]
     between = (table.seq >= wanted.c.first - 1, table.seq <= wanted.c.last)
     return select(wanted.c.number, table.seq, table.body, table.hash).join_from(
         wanted, Release.__table__, and_(*same, *between), isouter=True
     )
 
 
-def head(connection: Connection, app: str, group: Group) -> LoggedRelease | None:
+def head(connection: Connection, group: Group) -> LoggedRelease | None:
     """The last release of a group."""
-    chosen = (Release.metric == group.metric, Release.version == group.version, Release.group == group.group)
-    wanted = select(Release.seq, Release.body, Release.hash).where(Release.app == app, *chosen)
+    wanted = select(Release.seq, Release.body, Release.hash).where(*_of(Release, group))
     row = connection.execute(wanted.order_by(Release.seq.desc()).limit(1)).one_or_none()
     return LoggedRelease(row.seq, row.body, row.hash) if row else None
 
 
+def _of(table: type[Release] | type[Activation], group: Group) -> list[ColumnElement[bool]]:
+    """The conditions by which a group's rows are chosen."""
+    names = (table.app, table.metric, table.version, table.group)
+    return [name == part for name, part in zip(names, (*group.version, group.group), strict=True)]
+
+
 def heads(connection: Connection, app: str) -> dict[Group, Head]:
     """The last release of every group."""
-    columns = (Release.metric, Release.version, Release.group)
+    columns = (Release.app, Release.metric, Release.version, Release.group)
     last = select(*columns, func.max(Release.seq).label("seq")).where(Release.app == app).group_by(*columns).subquery()
-    same = and_(*(column == last.c[column.key] for column in (*columns, Release.seq)), Release.app == app)
+    same = and_(*(column == last.c[column.key] for column in (*columns, Release.seq)))
     rows = connection.execute(select(*columns, Release.seq, Release.hash).join(last, same))
-    return {Group(row.metric, row.version, row.group): Head(row.seq, row.hash) for row in rows}
+    return {Group(VersionId.of(row), row.group): Head(row.seq, row.hash) for row in rows}
 
 
 def append_activations(connection: Connection, app: str, rows: Iterable[bytes], run: str | None = None) -> Appended:
@@ -268,15 +269,15 @@ def append_activations(connection: Connection, app: str, rows: Iterable[bytes], 
     done = Appended()
     new: dict[tuple[Group, int], dict[str, Any]] = {}
     read = [(row.decode(), fields) for row, fields in read_records(rows, "level", "at", "prior")]
-    closed = _lock_versions(connection, app, {group_of(fields) for _, fields in read}, run)
+    closed = _lock_versions(connection, app, {group_of(app, fields) for _, fields in read}, run)
     for body, fields in read:
-        group, level = group_of(fields), fields["level"]
-        stored = new[group, level]["body"] if (group, level) in new else activation(connection, app, group, level)
+        group, level = group_of(app, fields), fields["level"]
+        stored = new[group, level]["body"] if (group, level) in new else activation(connection, group, level)
         try:
             if stored is None:
                 closed.refuse(group)
                 columns = {"at": fields["at"], "prior": orjson.dumps(fields["prior"]).decode(), "body": body}
-                new[group, level] = {"app": app, **group._asdict(), "level": level, **columns}
+                new[group, level] = {**group.version._asdict(), "group": group.group, "level": level, **columns}
             elif stored == body:
                 done.repeated += 1
             else:
@@ -286,24 +287,22 @@ def append_activations(connection: Connection, app: str, rows: Iterable[bytes], 
             done.faults.append(fault)
     if new:
         connection.execute(insert(Activation), list(new.values()))
-        owners.count(connection, app, activations=(group[:2] for group, _ in new))
+        owners.count(connection, activations=(group.version for group, _ in new))
     done.written = len(new)
     return done
 
 
-def activation(connection: Connection, app: str, group: Group, level: int) -> str | None:
+def activation(connection: Connection, group: Group, level: int) -> str | None:
     """An activation as it was published."""
-    names = (Activation.metric, Activation.version, Activation.group)
-    chosen = (name == part for name, part in zip(names, group, strict=True))
-    wanted = select(Activation.body).where(Activation.app == app, *chosen, Activation.level == level)
+    wanted = select(Activation.body).where(*_of(Activation, group), Activation.level == level)
     return connection.execute(wanted).scalar_one_or_none()
 
 
 def activated(connection: Connection, app: str) -> set[tuple[Group, int]]:
     """Group and level of all activations."""
-    columns = (Activation.metric, Activation.version, Activation.group, Activation.level)
+    columns = (Activation.app, Activation.metric, Activation.version, Activation.group, Activation.level)
     rows = connection.execute(select(*columns).where(Activation.app == app))
-    return {(Group(row.metric, row.version, row.group), row.level) for row in rows}
+    return {(Group(VersionId.of(row), row.group), row.level) for row in rows}
 
 
 def read_records(rows: Iterable[bytes], *names: str) -> Iterator[tuple[bytes, dict[str, Any]]]:
@@ -319,6 +318,6 @@ def read_records(rows: Iterable[bytes], *names: str) -> Iterator[tuple[bytes, di
         yield row, fields
 
 
-def group_of(fields: dict[str, Any]) -> Group:
-    """The chain a record belongs to."""
-    return Group(fields["metric"], fields["version"], fields["group"] or "")
+def group_of(app: str, fields: dict[str, Any]) -> Group:
+    """The chain a record of an app belongs to."""
+    return Group(VersionId(app, fields["metric"], fields["version"]), fields["group"] or "")

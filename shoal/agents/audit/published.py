@@ -18,6 +18,7 @@ from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import InputError, LedgerError
 from shoal.models.tables import Release
+from shoal.models.version import VersionId
 from shoal.stream.any_window import History, WindowRelease, seen, stated
 
 NAMED = 5  # groups in an error
@@ -27,13 +28,14 @@ NAMED = 5  # groups in an error
 class Wanted:
     """One group's releases: those that a window is asked of."""
 
+    app: str
     section: MetricSection
     mechanism: Stepped
     group: str  # "" without one
 
     @property
     def key(self) -> Group:
-        return Group(self.section.name, self.section.version, self.group)
+        return Group(VersionId(self.app, self.section.name, self.section.version), self.group)
 
     def seen(self, fields: dict[str, Any]) -> WindowRelease:
         return seen(fields, self.terms)
@@ -61,7 +63,7 @@ class Wanted:
 
 
 @contextmanager
-def logged(url: str, app: str, wanted: Wanted) -> Iterator[History]:
+def logged(url: str, wanted: Wanted) -> Iterator[History]:
     """The releases in the audit log, read as they are asked for; nothing is written, made or migrated.
 
     Raises:
@@ -74,18 +76,16 @@ def logged(url: str, app: str, wanted: Wanted) -> Iterator[History]:
             raise LedgerError(f"[audit] url: {file} does not exist; name the audit log, or a file of releases: --input")
         bring_to_head(database, migrate=False)
         with database.read() as connection:
-            last = log.head(connection, app, wanted.key)
+            last = log.head(connection, wanted.key)
             if last is None:
-                raise _nothing_logged(connection, app, wanted)
-            yield wanted.history("audit log", last.seq, lambda seq: _logged(connection, app, wanted, seq))
+                raise _nothing_logged(connection, wanted)
+            yield wanted.history("audit log", last.seq, lambda seq: _logged(connection, wanted, seq))
     finally:
         database.close()
 
 
-def _logged(connection: Connection, app: str, wanted: Wanted, seq: int) -> WindowRelease:
-    metric, version, group = wanted.key
-    same = (Release.metric == metric, Release.version == version, Release.group == group, Release.seq == seq)
-    body = connection.execute(select(Release.body).where(Release.app == app, *same)).scalar_one_or_none()
+def _logged(connection: Connection, wanted: Wanted, seq: int) -> WindowRelease:
+    body = log.bodies(connection, [(wanted.key, seq)]).get((wanted.key, seq))
     if body is None:
         raise _missing(f"audit log: {wanted.key}", seq, "shoal audit verify CONFIG")
     try:
@@ -94,11 +94,11 @@ def _logged(connection: Connection, app: str, wanted: Wanted, seq: int) -> Windo
         raise InputError(f"audit log: {wanted.key} release {seq}: {error}; shoal audit verify CONFIG") from None
 
 
-def _nothing_logged(connection: Connection, app: str, wanted: Wanted) -> InputError:
-    first = (Release.app == app, Release.metric == wanted.section.name, Release.seq == 1)
+def _nothing_logged(connection: Connection, wanted: Wanted) -> InputError:
+    first = (Release.app == wanted.app, Release.metric == wanted.section.name, Release.seq == 1)
     rows = connection.execute(select(Release.version, Release.group).where(*first)).all()
     groups = {row.group for row in rows if row.version == wanted.section.version}
-    return wanted.nothing(f"audit log, app {app!r}", {row.version for row in rows}, groups)
+    return wanted.nothing(f"audit log, app {wanted.app!r}", {row.version for row in rows}, groups)
 
 
 def _missing(where: str, seq: int, remedy: str) -> InputError:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from shoal.models.tables import escape
+from shoal.models.version import VersionId
 
 COLUMNS = '"app", "metric", "version", "group", "seq", "id", "at", "body", "previous_hash", "hash"'
 INSERT = {
@@ -21,8 +22,7 @@ INSERT = {
 class NewRelease(NamedTuple):
     """A release that lengthens the chain of its group."""
 
-    metric: str
-    version: int
+    version: VersionId
     group: str
     seq: int
     id: str
@@ -32,10 +32,7 @@ class NewRelease(NamedTuple):
     hash: bytes
 
 
-def insert_releases(connection: Connection, app: str, new: Sequence[NewRelease]) -> None:
+def insert_releases(connection: Connection, new: Sequence[NewRelease]) -> None:
     """Write them into the caller's transaction."""
-    rows = [
-        (app, metric, version, escape(group), seq, escape(name), *rest)
-        for metric, version, group, seq, name, *rest in new
-    ]
+    rows = [(*version, escape(group), seq, escape(name), *rest) for version, group, seq, name, *rest in new]
     connection.exec_driver_sql(INSERT[connection.dialect.name], rows)

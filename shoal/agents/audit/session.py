@@ -8,16 +8,18 @@ from pathlib import Path
 import orjson
 
 from shoal.agents.audit import key_file
+from shoal.agents.audit.app_ledger import AppLedger
 from shoal.agents.audit.database import NotMigrated, may_have_log
-from shoal.agents.audit.key_file import Key
+from shoal.agents.audit.key_file import Key, NoiseUse
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.registration import Agreement, Registration, Request, version_name
+from shoal.agents.audit.requests import Agreement, Registration, Request
 from shoal.mechanisms.kinds import statistic_of
 from shoal.models.config.file import Config, load
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.terms import Terms
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import ConfigError, KeyFileError, LedgerError, MissingKey
+from shoal.models.version import NoiseName, VersionId
 from shoal.stream.parameters import parameters_of
 
 
@@ -30,59 +32,69 @@ class Session:
     key: Key
     ledger: Ledger
 
+    @property
+    def app_ledger(self) -> AppLedger:
+        """The part of the ledger that is the configuration's app."""
+        return self.ledger.of(self.config.kafka.app)
+
     def register(
         self, *, partitions: Mapping[str, int] | None = None, file_run: bool = False, topic: str | None = None
     ) -> Agreement:
         """Agree with the ledger on every metric of the configuration, and bind the key to this log.
 
-        From then on the streams belong to the workers (`partitions`), or those of a topic to this file run.
+        A worker gives the `partitions` of its topics, a file run the `topic` that it reads: it registers no metric of
+        another one.
 
         Raises:
             LedgerError: something differs from what was agreed, or the budget does not suffice.
             KeyFileError: the key belongs to another log, or has met a stream that this log does not know.
         """
         # Looked at, then bound, then charged: what is refused leaves neither a binding nor a charge.
-        request = self.request(partitions, file_run, topic)
+        request = self.request(partitions, file_run=file_run, topic=topic)
         self.ledger.check(request)
-        key, log_id, versions = self.config.privacy.key_file, self.ledger.log_id, self._versions
-        app = self.config.kafka.app
-        key_file.announce(key, log_id, app, versions, self._registered)
+        key, log_id, names = self.config.privacy.key_file, self.ledger.log_id, names_of(request)
+        key_file.announce(key, log_id, request.app, request.owner, names, self._logged)
         agreement = self.ledger.register(request)
-        key_file.bind(key, log_id, versions, workers_of=app if partitions else None)
+        key_file.bind(key, log_id, names)
         return agreement
 
-    def check(self, *, partitions: Mapping[str, int] | None = None, file_run: bool = False) -> Agreement:
+    def check(
+        self, *, partitions: Mapping[str, int] | None = None, file_run: bool = False, topic: str | None = None
+    ) -> Agreement:
         """What `register` would do; nothing is written."""
-        agreement = self.ledger.check(self.request(partitions, file_run))
-        self.check_key()
+        request = self.request(partitions, file_run=file_run, topic=topic)
+        agreement = self.ledger.check(request)
+        self.check_key(request)
         return agreement
 
-    def check_key(self) -> None:
-        """Refuse a key that belongs to another log, or has met more than this log knows."""
-        app, key = self.config.kafka.app, self.config.privacy.key_file
-        key_file.compare(key, self.ledger.log_id, app, self._versions, self._registered)
+    def check_key(self, request: Request) -> None:
+        """Refuse a key that belongs to another log, or whose noise has met more than this log knows."""
+        key_file.compare(self.config.privacy.key_file, self.ledger.log_id, request.app, names_of(request), self._logged)
 
-    def remember(self, releases: Mapping[tuple[str, int], int]) -> None:
+    def remember(self, releases: Mapping[VersionId, int]) -> None:
         """Remember beside the key how many releases of its versions a file run has put into the log."""
-        key_file.remember(self.config.privacy.key_file, self.ledger.log_id, self.config.kafka.app, releases)
+        names = {each.id: NoiseName(*each.id[1:], each.digest) for each in self._registrations()}
+        counts = {names[version]: count for version, count in releases.items()}
+        key_file.remember(self.config.privacy.key_file, self.ledger.log_id, counts)
 
-    def _registered(self) -> dict[tuple[str, int], int | None]:
-        return self.ledger.known_versions(self.config.kafka.app)
+    def _logged(self) -> dict[NoiseName, NoiseUse]:
+        return self.ledger.noise(self.key.fingerprint)
 
-    @property
-    def _versions(self) -> list[tuple[str, int]]:
-        return [(metric.name, metric.version) for metric in self.config.metric]
+    def _registrations(self, topic: str | None = None) -> list[Registration]:
+        """The metrics of the configuration, or of one topic, as the ledger knows them."""
+        metrics = self.config.metric if topic is None else self.config.metrics_of(topic)
+        return [registration_of(self.config, metric) for metric in metrics]
 
     def request(
-        self, partitions: Mapping[str, int] | None, file_run: bool = False, topic: str | None = None
+        self, partitions: Mapping[str, int] | None, *, file_run: bool = False, topic: str | None = None
     ) -> Request:
-        """All that the configuration asks of the ledger."""
+        """All that the configuration asks of the ledger, or its metrics of one topic."""
         for metric in self.config.metric:
             if metric.cell is not None:
                 metric.cell.grid()  # what finds cells must be there before anything is charged
         return Request(
             app=self.config.kafka.app,
-            registrations=[registration_of(self.config, metric) for metric in self.config.metric],
+            registrations=self._registrations(topic),
             budget_epsilon=self.config.privacy.epsilon,
             budget_delta=self.config.privacy.delta,
             key_fingerprint=self.key.fingerprint,
@@ -90,8 +102,12 @@ class Session:
             unit=self.config.unit,
             counts_by=self.config.relation,
             file_run=file_run,
-            topic=topic,
         )
+
+
+def names_of(request: Request) -> list[NoiseName]:
+    """The noise of all versions of a request."""
+    return [NoiseName(each.metric, each.version, each.digest) for each in request.registrations]
 
 
 def registration_of(config: Config, metric: MetricSection) -> Registration:
@@ -103,6 +119,7 @@ def registration_of(config: Config, metric: MetricSection) -> Registration:
     charge_epsilon, charge_delta = config.charge_of(metric)
     parameters = parameters_of(config, metric)
     return Registration(
+        app=config.kafka.app,
         metric=metric.name,
         version=metric.version,
         digest=parameters_digest(parameters),
@@ -141,26 +158,26 @@ def open_session(path: Path, config: Config | None = None) -> Iterator[Session]:
         yield Session(path, config.under(terms_of(ledger, config)), key, ledger)
 
 
-def terms_of(ledger: Ledger, config: Config) -> dict[tuple[str, int], Terms]:
+def terms_of(ledger: Ledger, config: Config) -> dict[VersionId, Terms]:
     """The terms that registered metric versions keep, and those that new ones of a configuration get.
 
     Raises:
         LedgerError: a later version of shoal registered one.
     """
-    epochs = ledger.epochs(config.kafka.app)
-    terms = {(one.name, one.version): Terms(epoch=epochs.get(one.topic, 0)) for one in config.metric}
-    for row in ledger.versions(config.kafka.app):
-        parameters = orjson.loads(row.parameters)
+    registered = ledger.of(config.kafka.app)
+    epochs = registered.epochs()
+    terms = {config.id_of(one): Terms(epoch=epochs.get(one.topic, 0)) for one in config.metric}
+    for row in registered.versions():
+        version = VersionId.of(row)
         try:
-            terms[row.metric, row.version] = Terms.of(parameters)
+            terms[version] = Terms.of(orjson.loads(row.parameters))
         except ValueError:
-            name = version_name(row.metric, row.version)
-            why = f"{name} was registered by a later version of shoal than this one; upgrade shoal"
+            why = f"{version} was registered by a later version of shoal than this one; upgrade shoal"
             raise LedgerError(why) from None
     return terms
 
 
-def registered_terms(config: Config) -> dict[tuple[str, int], Terms]:
+def registered_terms(config: Config) -> dict[VersionId, Terms]:
     """The same for a command that can do without a ledger: empty if there is none yet, or none that answers.
 
     Raises:
@@ -200,24 +217,23 @@ def read_key(config: Config) -> Key:
 
 def _registered_keys(config: Config) -> list[str]:
     """The fingerprints with which metric versions of the configuration are registered, as far as there is a log."""
-    url, named = config.audit.url, {(metric.name, metric.version) for metric in config.metric}
+    url, named = config.audit.url, {config.id_of(metric) for metric in config.metric}
     if not may_have_log(url):
         return []
     try:
         with Ledger.open(url, migrate=False) as ledger:
-            rows = ledger.versions(config.kafka.app)
+            rows = ledger.of(config.kafka.app).versions()
     except LedgerError:  # which is said where the log is looked at
         return []
-    return sorted({row.key_fingerprint for row in rows if (row.metric, row.version) in named})
+    return sorted({row.key_fingerprint for row in rows if VersionId.of(row) in named})
 
 
-def refuse_absent(session: Session, absent: Sequence[tuple[str, int]]) -> None:
+def refuse_absent(session: Session, absent: Sequence[VersionId]) -> None:
     """A worker must run every metric that is active in its app."""
     if absent:
-        metric, version = absent[0]
         raise LedgerError(
-            f'{session.path}: metric "{metric}" version {version} is active in the ledger and missing here; add it, or '
-            f"retire it for good: shoal budget {session.path} --retire {metric}"
+            f"{session.path}: {absent[0]} is active in the ledger and missing here; add it, or retire it for good: "
+            f"shoal budget {session.path} --retire {absent[0].metric}"
         )
 
 

@@ -10,12 +10,12 @@ names, so no partition applies it twice. If several losses were accepted for one
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import orjson
 from sqlalchemy import Connection, insert, select
 
-from shoal.models.errors import LedgerError
 from shoal.models.losses import AcceptedLoss, Place
 from shoal.models.tables import CLOCK, LOSS, MetricVersion, Turn
 
@@ -53,30 +53,16 @@ def losses(connection: Connection, app: str) -> list[AcceptedLoss]:
     ]
 
 
-def epoch_of(parameters: str) -> tuple[str, int]:
-    """The topic of a registered version, and the epoch of its clock."""
-    said = orjson.loads(parameters)
+def epoch_of(said: Mapping[str, Any]) -> tuple[str, int]:
+    """The topic of a version, by its parameters, and the epoch of its clock."""
     return said.get("topic", ""), said.get("epoch", 0)
-
-
-def check_epochs(connection: Connection, app: str, charged: Iterable[tuple[str, str]]) -> None:
-    """Refuse a new version whose clock is not that of its topic's last restart; `charged` are names and parameters.
-
-    Raises:
-        LedgerError: somebody restarted the clock since the configuration was read.
-    """
-    found = epochs(connection, app)
-    for name, parameters in charged:
-        topic, epoch = epoch_of(parameters)
-        if epoch != found[topic]:
-            raise LedgerError(f"{name}: the clocks of topic {topic} were restarted just now; start again")
 
 
 def lost_turns(connection: Connection) -> str | None:
     """Evidence that the log has lost clock restarts: a version of a later epoch than the log has; None without any."""
     counts: dict[str, Counter[str]] = {}
     for row in connection.execute(select(MetricVersion.app, MetricVersion.metric, MetricVersion.parameters)):
-        topic, epoch = epoch_of(row.parameters)
+        topic, epoch = epoch_of(orjson.loads(row.parameters))
         if row.app not in counts:
             counts[row.app] = epochs(connection, row.app)
         if epoch > counts[row.app][topic]:

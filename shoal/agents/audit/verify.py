@@ -14,6 +14,7 @@ import orjson
 from sqlalchemy import Connection, Row, select
 
 from shoal.agents.audit import budget, registration
+from shoal.agents.audit.app_ledger import AppLedger
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.log import Group, bodies, group_of, read_records
 from shoal.mechanisms.privacy.accounting import Loss
@@ -21,7 +22,8 @@ from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.digests import FIRST, chain, parameters_digest
 from shoal.models.exact import exact_text
 from shoal.models.records import activation_name, release_id, with_level
-from shoal.models.tables import ENDED, Activation, Budget, BudgetChange, MetricVersion, Release
+from shoal.models.tables import Activation, Budget, BudgetChange, MetricVersion, Release
+from shoal.models.version import VersionId
 
 BATCH = 5_000  # rows held at once
 
@@ -62,7 +64,7 @@ def _ledger_findings(connection: Connection) -> Iterator[Finding]:
 
 
 def _version_findings(row: MetricVersion, counts_by: str) -> Iterator[Finding]:
-    where = f'app "{row.app}" {registration.version_name(row.metric, row.version)}'
+    where = f'app "{row.app}" {VersionId.of(row)}'
     if parameters_digest(row.parameters) != row.digest:
         yield Finding("parameters", where, "the parameters are not those of the digest")
     if (counts_by, row.relation) == (ADD_REMOVE, VALUES):
@@ -79,14 +81,14 @@ def _chain_findings(connection: Connection) -> Iterator[Finding]:
     rows = connection.execution_options(yield_per=BATCH).execute(select(*columns).order_by(*order))
     current, seq, digest = None, 0, FIRST
     for row in rows:
-        if (row.app, row.metric, row.version, row.group) != current:
-            current, seq, digest = (row.app, row.metric, row.version, row.group), 0, FIRST
+        if (group := Group(VersionId.of(row), row.group)) != current:
+            current, seq, digest = group, 0, FIRST
         yield from _link_findings(row, seq, digest)
         seq, digest = row.seq, row.hash
 
 
 def _link_findings(row: Row[Any], seq: int, digest: bytes) -> Iterator[Finding]:
-    where = f'app "{row.app}" {Group(row.metric, row.version, row.group)} release {row.seq}'
+    where = f'app "{row.app}" {Group(VersionId.of(row), row.group)} release {row.seq}'
     if row.seq == seq:
         yield Finding("equivocation", where, "one id has two values")
     elif row.seq != seq + 1:
@@ -115,19 +117,19 @@ def _body_findings(row: Row[Any], where: str, names: tuple[str, ...]) -> Iterato
 
 def _activation_findings(connection: Connection) -> Iterator[Finding]:
     for row in connection.execute(select(*Activation.__table__.columns)):
-        where = f'app "{row.app}" {Group(row.metric, row.version, row.group)} {activation_name(row.level)}'
+        where = f'app "{row.app}" {Group(VersionId.of(row), row.group)} {activation_name(row.level)}'
         findings = list(_body_findings(row, where, ("level", "at")))
         yield from findings
         if not findings and orjson.dumps(with_level(orjson.loads(row.body)).get("prior")).decode() != row.prior:
             yield Finding("columns", where, "its bytes and its columns differ in prior")
 
 
-def compare_topic(ledger: Ledger, app: str, releases: Iterable[bytes]) -> list[Finding]:
+def compare_topic(ledger: AppLedger, releases: Iterable[bytes]) -> list[Finding]:
     """Compare the log with the releases of the topic, each group's in order, as a read_committed reader gets them.
 
     The log is read first. What the topic gains meanwhile is behind, never missing, so workers may run.
     """
-    topic = _TopicComparison(ledger, app)
+    topic = _TopicComparison(ledger)
     rest = iter(releases)
     while batch := list(islice(rest, BATCH)):
         topic.compare(batch)
@@ -137,19 +139,19 @@ def compare_topic(ledger: Ledger, app: str, releases: Iterable[bytes]) -> list[F
 class _TopicComparison:
     """The comparison of one app's log with the topic."""
 
-    def __init__(self, ledger: Ledger, app: str) -> None:
-        self.ledger, self.app = ledger, app
-        ended = {(row.metric, row.version) for row in ledger.versions(app) if row.state == ENDED}  # never in a topic
-        self.heads = {group: head.seq for group, head in ledger.heads(app).items() if group[:2] not in ended}
+    def __init__(self, ledger: AppLedger) -> None:
+        self.ledger, self.app = ledger, ledger.app
+        of_workers = ledger.states_of_workers()  # what file runs publish is never in a topic
+        self.heads = {group: head.seq for group, head in ledger.heads().items() if group.version in of_workers}
         self.reached: dict[Group, int] = {}
         self.faults: list[Finding] = []
         self.behind = 0
 
     def compare(self, batch: list[bytes]) -> None:
         """Look up a batch in the log, then take its releases one by one."""
-        rows = [(group_of(fields), fields["seq"], row.decode()) for row, fields in read_records(batch, "seq")]
+        rows = [(group_of(self.app, fields), fields["seq"], row.decode()) for row, fields in read_records(batch, "seq")]
         with self.ledger.database.read() as connection:
-            logged = bodies(connection, self.app, ((group, seq) for group, seq, _ in rows))
+            logged = bodies(connection, ((group, seq) for group, seq, _ in rows))
         for group, seq, body in rows:
             self._take(group, seq, body, logged.get((group, seq)))
 

@@ -110,8 +110,8 @@ async def wait_for_log(progress: DemoProgress) -> None:
     with Ledger.open(progress.config.audit.url) as ledger:
         while True:
             logged: Counter[str] = Counter()
-            for group, head in ledger.heads(progress.config.kafka.app).items():
-                logged[group.metric] += head.seq
+            for group, head in ledger.of(progress.config.kafka.app).heads().items():
+                logged[group.version.metric] += head.seq
             if all(logged[metric] == len(releases) for metric, releases in progress.releases.items()):
                 return
             if time.monotonic() > until:

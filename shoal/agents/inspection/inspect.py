@@ -9,10 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from shoal.agents.audit.app_ledger import ended_when
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.audit.key_file import Key
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.registration import Agreement, ended_when, version_name
+from shoal.agents.audit.requests import Agreement
 from shoal.agents.audit.session import Session, load_config, read_key, refuse_absent, terms_of
 from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
 from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, Asked, Findings
@@ -26,6 +27,7 @@ from shoal.mechanisms.words import many
 from shoal.models.config.file import Config
 from shoal.models.errors import KafkaError, LedgerError
 from shoal.models.tables import ENDED
+from shoal.models.version import VersionId
 
 NO_KAFKA = "no [kafka] section: only what `shoal run` needs was checked"
 FIRST = ("metrics", "guarantee", "unit", "budget", "partitions", "log")
@@ -83,7 +85,7 @@ class Inspection:
             return Asked(warnings=[NO_KAFKA])
         from shoal.agents.inspection.brokers import ask_kafka  # a file run's check need not wait for a client of Kafka
 
-        registered = {} if ledger is None else ledger.partitions(config.kafka.app)
+        registered = {} if ledger is None else ledger.of(config.kafka.app).partitions()
         return ask_kafka(self.findings, config, registered)
 
     def _states(self, config: Config, asked: Asked, session: Session) -> None:
@@ -159,16 +161,15 @@ class Inspection:
     def _logged(self, config: Config, ledger: Ledger, passed: int) -> None:
         """Whether the log has what workers take for logged: one that was restored from an older copy stays behind."""
         with self.findings.looking_at("ledger") as found:
-            lacks = passed - ledger.published_by_workers(config.kafka.app)
+            lacks = passed - ledger.of(config.kafka.app).published_by_workers()
             if lacks > 0:
                 raise LedgerError(behind(lacks, settings_of(config)))
             if passed:
                 found.ok("it has all releases that the consumer group has passed over")
 
     def _agree(self, session: Session, partitions: dict[str, int]) -> Agreement | None:
-        agreement = None
+        agreement, runs_files = None, not session.config.has_kafka
         with self.findings.looking_at("ledger") as found:
-            runs_files = not session.config.has_kafka
             agreement = session.ledger.check(session.request(partitions, file_run=runs_files))
             new = len(agreement.charged)
             found.ok(f"{many(new, 'metric')} would be registered" if new else "all metrics are registered")
@@ -177,7 +178,7 @@ class Inspection:
             if not runs_files:
                 refuse_absent(session, agreement.absent)
         with self.findings.looking_at("key") as found:
-            session.check_key()
+            session.check_key(session.request(partitions, file_run=runs_files))
             found.ok("it fits this audit log")
         return agreement
 
@@ -210,11 +211,11 @@ class Inspection:
 
 def ended(session: Session) -> Iterator[str]:
     """What a run over a file may still do with versions of the configuration that ended with one."""
-    named = {(metric.name, metric.version) for metric in session.config.metric}
-    for row in session.ledger.versions(session.config.kafka.app):
-        if row.state == ENDED and (row.metric, row.version) in named:
+    named = {session.config.id_of(metric) for metric in session.config.metric}
+    for row in session.app_ledger.versions():
+        if row.state == ENDED and VersionId.of(row) in named:
             yield (
-                f"{version_name(row.metric, row.version)} ended {ended_when(row)} with the end of a file: the same "
+                f"{VersionId.of(row)} ended {ended_when(row)} with the end of a file: the same "
                 "input may be repeated, another needs a higher version"
             )
 

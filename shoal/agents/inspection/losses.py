@@ -84,7 +84,7 @@ class Acceptance:
                 )
             places = {loss.partition: loss.place for loss in found}
             ledger = self._session.ledger
-            return await asyncio.to_thread(ledger.accept_loss, self._settings.app, self._topic, places, who)
+            return await asyncio.to_thread(ledger.of(self._settings.app).accept_loss, self._topic, places, who)
 
     @asynccontextmanager
     async def _locked(self, partitions: Iterable[int]) -> AsyncIterator[None]:
@@ -108,7 +108,7 @@ class Acceptance:
 
     def _look(self) -> list[Loss]:
         states = [state for state in self._states() if self._partition in (None, state.partition.number)]
-        losses = self._session.ledger.losses(self._settings.app)
+        losses = self._session.app_ledger.losses()
         return [
             Loss(state.partition.number, words, self._place(state))
             for state in states
@@ -116,7 +116,7 @@ class Acceptance:
         ]
 
     def _states(self) -> list[State]:
-        count = self._session.ledger.partitions(self._settings.app).get(self._topic)
+        count = self._session.app_ledger.partitions().get(self._topic)
         if count is None:
             raise LedgerError(f"topic {self._topic}: no worker has read it, so none of its losses is to be accepted")
         if self._partition is not None and not 0 <= self._partition < count:

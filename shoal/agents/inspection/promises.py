@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from shoal.agents.audit.budget import BudgetReport
-from shoal.agents.audit.registration import Agreement, Registration
+from shoal.agents.audit.requests import Agreement, Registration
 from shoal.agents.guarantee import amount, guarantee, per, together
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
 from shoal.models.config.file import Config
@@ -27,15 +27,15 @@ def promises(config: Config, agreement: Agreement | None, book: BudgetReport | N
 
     Without an agreement with the ledger, what that would say is null.
     """
-    new = None if agreement is None else {(charge.metric, charge.version): charge for charge in agreement.charged}
+    new = None if agreement is None else {new.id: new for new in agreement.charged}
     metrics = [
         {
             "metric": metric.name,
             "version": metric.version,
-            "registered": None if new is None else (metric.name, metric.version) not in new,
+            "registered": None if new is None else config.id_of(metric) not in new,
             "epsilon": float(metric.epsilon),
-            "charge": None if new is None else _charge(new.get((metric.name, metric.version)), "epsilon"),
-            "charge_delta": None if new is None else _charge(new.get((metric.name, metric.version)), "delta"),
+            "charge": None if new is None else _charge(new.get(config.id_of(metric)), "epsilon"),
+            "charge_delta": None if new is None else _charge(new.get(config.id_of(metric)), "delta"),
             "unit": metric.unit,
             "guarantee": guarantee(metric),
             **({"relation": metric.relation} if metric.protects_presence else {}),

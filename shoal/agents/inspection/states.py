@@ -142,7 +142,7 @@ class Judge:
     def _look(self, partitions: Mapping[str, int]) -> list[State]:
         """The states, and then the losses that were accepted for them."""
         states = read_states(self._settings, partitions)
-        self.losses = self._ledger.losses(self._settings.app)
+        self.losses = self._ledger.of(self._settings.app).losses()
         return states
 
     def _all(self, states: Iterable[State]) -> Iterator[FailStop]:

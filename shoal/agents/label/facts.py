@@ -1,6 +1,6 @@
 """What a label states: read from configuration and ledger, with neither key nor events."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
@@ -10,8 +10,9 @@ import orjson
 
 from shoal import __version__
 from shoal.agents.audit.database import may_have_log
+from shoal.agents.audit.guards import differing
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.registration import Registration, differing, version_name
+from shoal.agents.audit.requests import Registration
 from shoal.agents.audit.session import registration_of, terms_of
 from shoal.agents.guarantee import Statement, amount, guarantee, per, together
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
@@ -23,6 +24,7 @@ from shoal.models.config.unit import parse_unit
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.tables import ACTIVE, MetricVersion
+from shoal.models.version import VersionId
 
 NEW = "not registered"  # the state of a metric that nothing was released of
 
@@ -143,10 +145,10 @@ def read_facts(config: Config) -> Facts:
 
 def facts_of(config: Config, ledger: Ledger | None) -> Facts:
     """The same of what is open already; without a ledger, all metrics are new."""
-    rows = [] if ledger is None else ledger.all_versions()
-    held = {(row.app, row.metric, row.version): row for row in rows}
+    rows = [] if ledger is None else ledger.versions()
+    held = {VersionId.of(row): row for row in rows}
     metrics = tuple(_of_metric(config, metric, held) for metric in config.metric)
-    named = {(metric.app, metric.name, metric.version) for metric in metrics}
+    named = {config.id_of(metric) for metric in config.metric}
     others = tuple(_of_row(row) for key, row in held.items() if key not in named)
     charged = sum((metric.charge for metric in (*metrics, *others)), NOTHING)
     book = None if ledger is None else ledger.budget_report()
@@ -164,9 +166,9 @@ def facts_of(config: Config, ledger: Ledger | None) -> Facts:
     )
 
 
-def _of_metric(config: Config, metric: MetricSection, held: dict[tuple[str, str, int], MetricVersion]) -> MetricFacts:
+def _of_metric(config: Config, metric: MetricSection, held: Mapping[VersionId, MetricVersion]) -> MetricFacts:
     registration = registration_of(config, metric)
-    row = held.get((config.kafka.app, metric.name, metric.version))
+    row = held.get(registration.id)
     _refuse_other(registration, row)
     return MetricFacts(
         app=config.kafka.app,
@@ -188,7 +190,7 @@ def _refuse_other(registration: Registration, row: MetricVersion | None) -> None
     if row is not None and row.digest != registration.digest:
         names = ", ".join(differing(row.parameters, registration.parameters)) or "their notation"
         raise LedgerError(
-            f"{version_name(registration.metric, registration.version)} is registered with other parameters than this "
+            f"{registration.id} is registered with other parameters than this "
             f"configuration has ({names}); set them back, or raise its version"
         )
 

@@ -5,7 +5,7 @@ It is honest as the dashboard's page is: every number with its noise interval, w
 meaning in, and said where the noise drowns it. Names come from events: they go in as text, never as markup.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from html import escape
@@ -30,7 +30,7 @@ from shoal.agents.reading.series import (
 from shoal.models.times import EPOCH
 
 if TYPE_CHECKING:
-    from shoal.agents.reading.source import Version
+    from shoal.agents.reading.source import SectionOf
     from shoal.models.config.metric import MetricSection
 
 MOST_METRICS, MOST_PANELS = 8, 12
@@ -64,7 +64,7 @@ class Figure:
         return self.last.mechanism == EXACT
 
 
-def html_of(releases: Sequence[Release], sections: "Mapping[Version, MetricSection]") -> str:
+def html_of(releases: Sequence[Release], section_of: "SectionOf") -> str:
     """The chart of all metrics, one below the other."""
     if not releases:
         return "<div>no releases</div>"
@@ -72,7 +72,7 @@ def html_of(releases: Sequence[Release], sections: "Mapping[Version, MetricSecti
     for release in releases:
         by_metric.setdefault(release.metric, []).append(release)
     names = sorted(by_metric)
-    figures = [_figure(name, by_metric[name], sections) for name in names[:MOST_METRICS]]
+    figures = [_figure(name, by_metric[name], section_of) for name in names[:MOST_METRICS]]
     more = [f"and {len(names) - MOST_METRICS:,} more metrics: only(metric=...) chooses"] if names[MOST_METRICS:] else []
     has_unknown = any(point.missing == UNKNOWN for each in figures for one in each.series for point in one.points)
     notes = [*more, LEGEND + (" Grey: nothing known yet." if has_unknown else "")]
@@ -83,13 +83,13 @@ def html_of(releases: Sequence[Release], sections: "Mapping[Version, MetricSecti
     return f'<div style="font-family:system-ui,sans-serif;max-width:{WIDTH}px">{"".join(parts)}</div>'
 
 
-def _figure(metric: str, releases: list[Release], sections: "Mapping[Version, MetricSection]") -> Figure:
+def _figure(metric: str, releases: list[Release], section_of: "SectionOf") -> Figure:
     version = max(release.version for release in releases)
     groups: dict[str | None, list[Release]] = {}
     for release in releases:
         if release.version == version:
             groups.setdefault(release.group, []).append(release)
-    section = sections.get((metric, version))
+    section = section_of(metric, version)
     is_mean = "mean" in section.statistic if section is not None else releases[-1].mechanism in OF_MEANS
     names = _names(releases)
     pairs = [(group, name) for name in names for group in sorted(groups, key=str)]

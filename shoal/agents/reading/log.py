@@ -8,9 +8,10 @@ import orjson
 from sqlalchemy import Connection, select
 
 from shoal.agents.audit.database import Database, bring_to_head
-from shoal.agents.reading.source import Found, Version, length_in
+from shoal.agents.reading.source import Found, length_in
 from shoal.models.errors import LedgerError
 from shoal.models.tables import Activation, MetricVersion, Release
+from shoal.models.version import VersionId
 
 AT_ONCE = 1_000  # rows that are fetched together
 
@@ -25,13 +26,13 @@ class AuditLog:
             LedgerError: there is no log, it does not answer, its schema is another, or the app is not in it.
         """
         self._url = url
-        self.lengths: dict[Version, int] = {}
+        self.lengths: dict[VersionId, int] = {}
         with _opened(url) as database, database.read() as connection:
             self.app = _chosen(connection, app)
             versions = select(MetricVersion.metric, MetricVersion.version, MetricVersion.parameters)
             for metric, version, parameters in connection.execute(versions.where(MetricVersion.app == self.app)):
                 if (length := length_in(orjson.loads(parameters))) is not None:
-                    self.lengths[metric, version] = length
+                    self.lengths[VersionId(self.app, metric, version)] = length
 
     def records(self) -> Iterator[Found]:
         """All releases: by metric, version and group, each in order."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from shoal.agents.reading.digits import interval, when
 from shoal.agents.reading.fields import MOST_WHOLE, is_activation, is_release, number, object_of, part_of
+from shoal.agents.reading.source import LengthOf
 from shoal.models.times import MICROSECOND
 
 Value = float | int | tuple[float | int | None, ...] | Mapping[str, Any] | None
@@ -118,8 +119,8 @@ class Activation:
     samples: Value
 
 
-def record_of(raw: bytes | None, lengths: Mapping[tuple[str, int], int] | None = None) -> Release | Activation | None:
-    """What a record holds; None if it is neither. `lengths` are those of slots and windows, in microseconds.
+def record_of(raw: bytes | None, length_of: LengthOf = lambda metric, version: None) -> Release | Activation | None:
+    """What a record holds; None if it is neither. `length_of` gives the length of slots or windows in microseconds.
 
     >>> record_of(b'{"metric":"a","version":1,"at":"2026-01-05T00:00:00Z","kind":"shown","epsilon":1}').kind
     'shown'
@@ -128,7 +129,7 @@ def record_of(raw: bytes | None, lengths: Mapping[tuple[str, int], int] | None =
     if fields is None:
         return None
     if is_release(fields):
-        return _release(fields, (lengths or {}).get((fields["metric"], fields["version"])))
+        return _release(fields, length_of(fields["metric"], fields["version"]))
     return _activation(fields) if is_activation(fields) else None
 
 

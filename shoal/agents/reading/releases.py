@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
@@ -13,7 +13,7 @@ from shoal.agents.reading.digits import when
 from shoal.agents.reading.frames import arrow_table, pandas_frame, polars_frame
 from shoal.agents.reading.record import Activation, Release, iso_of, record_of
 from shoal.agents.reading.selection import Moment, Names, Selection, selection
-from shoal.agents.reading.source import Found, Source, Version
+from shoal.agents.reading.source import Found, SectionOf, Source
 from shoal.agents.reading.sources import source_of
 from shoal.models.errors import InputError
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-    from shoal.models.config.metric import MetricSection
 
 NAMED = 12  # metrics in an error
 
@@ -30,9 +29,9 @@ NAMED = 12  # metrics in an error
 class Releases(Sequence[Release]):
     """Releases in memory: in the order of their times, each once. Iterate over them, or take them as a table."""
 
-    def __init__(self, releases: Iterable[Release], sections: "Mapping[Version, MetricSection] | None" = None) -> None:
+    def __init__(self, releases: Iterable[Release], section_of: SectionOf = lambda metric, version: None) -> None:
         self._releases = sorted(releases, key=_place)
-        self._sections = sections or {}
+        self._section_of = section_of
 
     def __len__(self) -> int:
         return len(self._releases)
@@ -47,7 +46,7 @@ class Releases(Sequence[Release]):
     def __getitem__(self, index: int | slice) -> "Release | Releases":
         """The release at a place, or those of a slice, in the order of time."""
         if isinstance(index, slice):
-            return Releases(self._releases[index], self._sections)
+            return Releases(self._releases[index], self._section_of)
         return self._releases[index]
 
     def __repr__(self) -> str:
@@ -76,7 +75,7 @@ class Releases(Sequence[Release]):
     ) -> "Releases":
         """Some of them, chosen as in `shoal.read`."""
         wanted = selection(metric, group, since, until, version)
-        return Releases(filter(wanted.has, self._releases), self._sections)
+        return Releases(filter(wanted.has, self._releases), self._section_of)
 
     def latest(self) -> "Releases":
         """The last release of every metric and group, of the newest version of the metric that is there."""
@@ -84,11 +83,11 @@ class Releases(Sequence[Release]):
         for release in self._releases:
             newest[release.metric] = max(release.version, newest.get(release.metric, 0))
         last = {(each.metric, each.group): each for each in self._releases if each.version == newest[each.metric]}
-        return Releases(last.values(), self._sections)
+        return Releases(last.values(), self._section_of)
 
     def to_html(self) -> str:
         """A chart of each metric with its noise, as HTML that needs nothing else; notebooks show it."""
-        return html_of(self._releases, self._sections)
+        return html_of(self._releases, self._section_of)
 
     _repr_html_ = to_html
 
@@ -175,7 +174,7 @@ def read(
     if follow:
         return _followed(found, wanted)
     names: set[str] = set()
-    releases = Releases(_each_once(found.name, _noting(releases_in(found), names), wanted), found.sections)
+    releases = Releases(_each_once(found.name, _noting(releases_in(found), names), wanted), found.section_of)
     if not releases:
         check_seen(found, wanted, names)
     return releases
@@ -228,7 +227,7 @@ def entries_in(
     """The same, with activations, and each with its bytes."""
     has_warned = False
     for place, raw in source.records() if records is None else records:
-        record = record_of(raw, source.lengths)
+        record = record_of(raw, source.length_of)
         if raw is not None and record is not None:
             yield raw, record
         elif source.strict:
@@ -274,7 +273,7 @@ def _each_once(name: str, releases: Iterator[Release], wanted: Selection) -> Ite
 
 def check_metrics(source: Source, wanted: Selection) -> None:
     """Refuse a metric that the configuration does not have."""
-    known = {metric for metric, _ in source.sections}
+    known = {version.metric for version in source.sections}
     unknown = wanted.metrics - known
     if known and unknown:
         raise _no_metric(source, unknown, known)

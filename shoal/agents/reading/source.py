@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from shoal.models.version import VersionId
+
 if TYPE_CHECKING:  # a file is read without them
     from shoal.agents.kafka.settings import KafkaSettings
     from shoal.models.config.metric import MetricSection
 
-Version = tuple[str, int]  # metric and version
+LengthOf = Callable[[str, int], int | None]  # of metric and version
+SectionOf = Callable[[str, int], "MetricSection | None"]
 Found = tuple[str, bytes | None]  # the place of a record, for errors, and its bytes
 WINDOW = "window"
 
@@ -19,12 +22,21 @@ class Source:
 
     name: str
     records: Callable[[], Iterator[Found]]
-    lengths: Mapping[Version, int] = field(default_factory=dict)  # of slots and windows, in microseconds
-    sections: "Mapping[Version, MetricSection]" = field(default_factory=dict)  # of a configuration
+    app: str = ""  # "" where it is not known, as of a file
+    lengths: Mapping[VersionId, int] = field(default_factory=dict)  # of slots and windows, in microseconds
+    sections: "Mapping[VersionId, MetricSection]" = field(default_factory=dict)  # of a configuration
     settings: "KafkaSettings | None" = None  # of a topic
     topic: str = ""
     begun: Callable[[], Iterator[Found]] | None = None  # activations, where they are apart from releases
     strict: bool = True  # whether what is no release is an error; others may write into a topic
+
+    def length_of(self, metric: str, version: int) -> int | None:
+        """Length of a metric's slots or windows, in microseconds."""
+        return self.lengths.get(VersionId(self.app, metric, version))
+
+    def section_of(self, metric: str, version: int) -> "MetricSection | None":
+        """A metric as the configuration has it."""
+        return self.sections.get(VersionId(self.app, metric, version))
 
 
 def length_of(section: "MetricSection") -> int | None:

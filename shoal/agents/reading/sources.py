@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shoal.agents.input.release_file import release_lines
-from shoal.agents.reading.source import Found, Source, Version, length_of
+from shoal.agents.reading.source import Found, Source, length_of
 from shoal.models.errors import InputError
+from shoal.models.version import VersionId
 
 if TYPE_CHECKING:  # a file is read without them
     from shoal.agents.kafka.settings import KafkaSettings
@@ -47,13 +48,18 @@ def file_source(path: str, config: str | None = None) -> Source:
     Raises:
         ConfigError: the configuration is refused.
     """
-    sections: Mapping[Version, MetricSection] = {}
+    loaded = None
     if config is not None:
         from shoal.models.config.file import load
 
-        sections = _sections(load(Path(config)))
+        loaded = load(Path(config))
+    sections = _sections(loaded)
     return Source(
-        path, lambda: ((f"line {number}", line) for number, line in release_lines(path)), _lengths(sections), sections
+        path,
+        lambda: ((f"line {number}", line) for number, line in release_lines(path)),
+        "" if loaded is None else loaded.kafka.app,
+        _lengths(sections),
+        sections,
     )
 
 
@@ -67,7 +73,8 @@ def topic_source(settings: "KafkaSettings", topic: str, config: "Config | None" 
 
     begun = None if config is None else partial(records, settings.activations)
     sections = _sections(config)
-    return Source(f"topic {topic}", records, _lengths(sections), sections, settings, topic, begun, strict=False)
+    app = "" if config is None else config.kafka.app
+    return Source(f"topic {topic}", records, app, _lengths(sections), sections, settings, topic, begun, strict=False)
 
 
 def configured_source(path: str) -> Source:
@@ -84,7 +91,7 @@ def configured_source(path: str) -> Source:
         settings = settings_of(config)
         return topic_source(settings, settings.releases, config)
     log = log_source(config.audit.url, config.kafka.app)
-    return Source(log.name, log.records, log.lengths, _sections(config), begun=log.begun)
+    return Source(log.name, log.records, log.app, log.lengths, _sections(config), begun=log.begun)
 
 
 def log_source(url: str, app: str | None = None) -> Source:
@@ -96,12 +103,12 @@ def log_source(url: str, app: str | None = None) -> Source:
     from shoal.agents.reading.log import AuditLog
 
     log = AuditLog(url, app)
-    return Source(f"audit log, app {log.app}", log.records, log.lengths, begun=log.activations)
+    return Source(f"audit log, app {log.app}", log.records, log.app, log.lengths, begun=log.activations)
 
 
-def _sections(config: "Config | None") -> "dict[Version, MetricSection]":
-    return {} if config is None else {(each.name, each.version): each for each in config.metric}
+def _sections(config: "Config | None") -> "dict[VersionId, MetricSection]":
+    return {} if config is None else {config.id_of(each): each for each in config.metric}
 
 
-def _lengths(sections: "Mapping[Version, MetricSection]") -> dict[Version, int]:
+def _lengths(sections: "Mapping[VersionId, MetricSection]") -> dict[VersionId, int]:
     return {version: length for version, each in sections.items() if (length := length_of(each)) is not None}

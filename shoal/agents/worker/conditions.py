@@ -52,8 +52,8 @@ def _conditions(readiness: Readiness) -> Iterator[Condition]:
         behind = f"something has waited for the audit log for more than {AUDIT_LIMIT:.0f} s"
     yield Condition("audit", behind is None, behind or "the audit log takes what is published")
     names = ", ".join(sorted(domain.withheld))
-    why = f"new releases of {names} wait until all that file runs have published is made again from the topic"
-    yield Condition("versions", not names, why if names else "its metric versions are the workers' to publish")
+    why = f"new releases of {names} wait until those in the audit log are made again from the topics"
+    yield Condition("versions", not names, why if names else "nothing in the audit log has yet to be made again")
     if not domain.discreet:
         yield from _of_input(readiness)
 

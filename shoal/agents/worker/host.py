@@ -277,7 +277,6 @@ class Host:
             self._watch,
             self._idling.watch,
             self.topic_ids.watch,
-            self.domain.watch,
             self._watch_deployment,
         )
         if not self._tasks:

@@ -6,7 +6,7 @@ that ever committed is missing, or if it disagrees with what was published.
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -15,7 +15,6 @@ from aiokafka import TopicPartition
 
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.audit.database import Unavailable
-from shoal.agents.audit.handover import MadeAgain, VersionPartition, heads_by_home, levels_by_home
 from shoal.agents.audit.log import Equivocation, Group, Head, MissingSeq
 from shoal.agents.audit.session import Session, former_topics, refuse_absent
 from shoal.agents.kafka.changelog import group_offsets
@@ -29,7 +28,9 @@ from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.threads import in_thread
 from shoal.models.errors import AuditError, FailStop, LedgerError
 from shoal.models.losses import AcceptedLoss
+from shoal.models.records import record_key
 from shoal.models.tables import RETIRED
+from shoal.models.version import VersionId
 from shoal.stream.guard import PublishedBefore
 from shoal.stream.machine import Machine, Record, StagePartition
 from shoal.stream.release import ReleasePartition
@@ -60,9 +61,7 @@ class Stages:
         self._heads: dict[Group, Head] = {}
         self._former: dict[str, int] = {}
         self._homes: dict[int, dict[str, dict[str, int]]] = {}  # what those partitions have to make again
-        self._made_again = MadeAgain(session.ledger, session.config.kafka.app, 0, {}, ())
         self._losses: list[AcceptedLoss] = []
-        self._said: set[tuple[str, str]] = set()
 
     def agree(self, verified: Verified) -> None:
         """Register with the ledger, read it once, and compile the plans.
@@ -74,16 +73,11 @@ class Stages:
         agreement = self._session.register(partitions=counts)
         refuse_absent(self._session, agreement.absent)
         self.budget = self._session.ledger.budget_report()
-        self._losses = self._session.ledger.losses(self._settings.app)
-        app = self._session.config.kafka.app
-        rows = {f"{row.metric}/{row.version}": row for row in self._session.ledger.versions(app)}
-        # Read after the registration: from then on no file run adds to what workers own.
-        standing = self._session.ledger.standing(app)
-        self._heads = standing.heads
-        homes = counts[self._settings.contributions]
-        versions = [(metric.name, metric.version) for metric in self._session.config.metric]
-        self._made_again = MadeAgain(self._session.ledger, app, homes, standing.owners, versions)
-        self._former = former_topics(self._session.ledger.partitions(app), counts)
+        ledger = self._session.app_ledger
+        self._losses = ledger.losses()
+        rows = {VersionId.of(row).label: row for row in ledger.versions()}
+        self._heads = ledger.standing().heads
+        self._former = former_topics(ledger.partitions(), counts)
         self.plans = {
             topic: plan_topic(
                 self._session.config,
@@ -99,9 +93,6 @@ class Stages:
         self.unknown = unknown_of(self.plans.values())
         self.batches = self._batches()
         self._homes = heads_by_home(self._heads, self.plans.values())
-        # Of file runs: the log of workers may have an activation before its release.
-        by_runs = [(group, level) for group, level in standing.activated if group[:2] in self._made_again.open]
-        self._levels = levels_by_home(by_runs, self.plans.values())
 
     def machine(self, partition: StagePartition) -> BoundMachine | ReleaseMachine:
         log_id = self._session.ledger.log_id
@@ -121,12 +112,7 @@ class Stages:
                 log_id=log_id,
                 published=self._published,
                 former=self._former,
-                published_before=PublishedBefore(
-                    self._homes.get(partition.number, {}),
-                    self._is_clear,
-                    self._activation,
-                    self._levels.get(partition.number, {}),
-                ),
+                published_before=PublishedBefore(self._homes.get(partition.number, {}), self._activation),
             )
         self.machines[partition] = machine
         return machine
@@ -142,11 +128,11 @@ class Stages:
 
     def _published(self, label: str, group: str, seq: int) -> bytes | None:
         """A release as the ledger held it when this worker started; SQL is asked only where state is behind it."""
-        metric, _, version = label.rpartition("/")
-        head = self._heads.get(Group(metric, int(version), group))
+        key = self._group(label, group)
+        head = self._heads.get(key)
         if head is None or seq > head.seq:
             return None
-        stored = self._session.ledger.release(self._session.config.kafka.app, metric, int(version), group or None, seq)
+        stored = self._session.app_ledger.release(key, seq)
         if stored is None:
             raise FailStop(
                 f"metric {label}: release {seq} is missing in the audit log, which goes on to {head.seq}; restore the "
@@ -154,50 +140,18 @@ class Stages:
             )
         return stored
 
-    def _is_clear(self, label: str) -> bool:
-        return self._made_again.is_clear(label)
-
     def _activation(self, label: str, group: str, level: int) -> bytes | None:
+        return self._session.app_ledger.activation(self._group(label, group), level)
+
+    def _group(self, label: str, group: str) -> Group:
         metric, _, version = label.rpartition("/")
-        key = Group(metric, int(version), group)
-        return self._session.ledger.activation(self._session.config.kafka.app, key, level)
-
-    async def watch(self) -> None:
-        """Tell the ledger what this worker has made again of file runs' releases, until all workers have."""
-        while self._made_again.open:
-            try:
-                await in_thread(self._made_again.ask, list(self._made()))
-                self._say_withheld()
-            except Unavailable as error:
-                self._say("audit_log_away", "", f"{error}; waiting: what file runs published must be made again first")
-            await asyncio.sleep(ASK_EVERY)
-
-    def ask(self) -> None:
-        """Tell it once, without a loop."""
-        self._made_again.ask(list(self._made()))
-        self._say_withheld()
-
-    def _made(self) -> Iterator[VersionPartition]:
-        for partition, machine in list(self.machines.items()):
-            for metric, version in self._made_again.open:
-                if isinstance(machine, ReleaseMachine) and machine.has_made_again(f"{metric}/{version}"):
-                    yield VersionPartition((metric, version), partition.number)
+        return Group(VersionId(self._settings.app, metric, int(version)), group)
 
     @property
     def withheld(self) -> set[str]:
         """Metrics whose new releases wait until all that is published is made again."""
         machines = [machine for machine in list(self.machines.values()) if isinstance(machine, ReleaseMachine)]
         return {label for machine in machines for label in machine.withheld}
-
-    def _say_withheld(self) -> None:
-        for label in sorted(self.withheld):
-            reason = "file runs have published releases that are not all made again from the topic; new ones wait"
-            self._say("withheld", label, reason + ". If the topic has another stream, raise the version")
-
-    def _say(self, event: str, label: str, reason: str) -> None:
-        if (event, label) not in self._said:
-            self._said.add((event, label))
-            log.warning(event, metric=label, reason=reason)
 
     async def ask_budget(self) -> None:
         """Read the budget and its charges again, which other apps may have changed; an away database keeps the last."""
@@ -240,7 +194,7 @@ class Stages:
     async def _ask_losses(self) -> bool:
         """Read the accepted losses again; whether the database answers."""
         try:
-            self._losses = await in_thread(self._session.ledger.losses, self._settings.app)
+            self._losses = await in_thread(self._session.app_ledger.losses)
         except Unavailable:
             return False
         return True
@@ -251,7 +205,7 @@ class Stages:
 
     def _compare_heads(self, state: ReleasePartition) -> None:
         for metric, group, seq, chain in state.heads():
-            head = self._heads.get(Group(metric.section.name, metric.section.version, group))
+            head = self._heads.get(self._group(metric.label, group))
             if head is not None and head.seq == seq and bytes(head.hash) != chain:
                 raise FailStop(
                     f"metric {metric.label}: release {seq} in the audit log is not the one that the state "
@@ -260,7 +214,7 @@ class Stages:
 
     async def watch_deployment(self) -> None:
         """End the worker when another configuration is in use."""
-        await Deployment(self._session.path, self._session.config, self._session.ledger).watch()
+        await Deployment(self._session.path, self._session.config, self._session.app_ledger).watch()
 
     def ahead(self) -> set[StagePartition]:
         """Source partitions to hold back: what they send would only wait. Pacing changes no byte."""
@@ -274,12 +228,12 @@ class Stages:
     def sink(self, topic: str, partition: int, records: Sequence[Record]) -> None:
         """Write releases or activations to the audit log; alarms for what it refuses."""
         values = [record.value for record in records if record.value is not None]
-        app = self._session.config.kafka.app
+        ledger = self._session.app_ledger
         try:
             if topic == self._settings.releases:
-                self._session.ledger.append(app, values)
+                ledger.append(values)
             else:
-                self._session.ledger.append_activations(app, values)
+                ledger.append_activations(values)
         except MissingSeq as error:
             self.health.alarm(MISSING_RELEASE, str(error))
             raise Unavailable(str(error)) from None
@@ -287,3 +241,17 @@ class Stages:
             self.health.alarm(EQUIVOCATION, str(error))
         except AuditError as error:
             self.health.alarm(AUDIT, str(error))
+
+
+def heads_by_home(heads: Mapping[Group, Head], plans: Iterable[TopicPlan]) -> dict[int, dict[str, dict[str, int]]]:
+    """For each contributions partition, by label: the last logged release of every group that it releases."""
+    metrics = {metric.label: (plan, metric) for plan in plans for metric in plan.metrics}
+    homes: dict[int, dict[str, dict[str, int]]] = {}
+    for group, head in heads.items():
+        label = group.version.label
+        if label in metrics:
+            plan, metric = metrics[label]
+            # What shares its releases has them where its samples are.
+            key = record_key(metric.section.name, None if metric.section.kind.shared else group.group)
+            homes.setdefault(plan.home_of(key), {}).setdefault(label, {})[group.group] = head.seq
+    return homes

@@ -27,6 +27,10 @@ LOOK_EVERY = 5.0
 POLICIES_EVERY = 30.0  # what is set wrong is said within a minute
 NOTHING_LIMIT = 60.0  # seconds without a partition, after which it is said why
 AHEAD_LIMIT = 60.0  # seconds beyond what the file expects, as for this host's clock
+WITHHELD = (
+    "the audit log has releases that are not all made again from the topics; new ones wait. If the topics have another "
+    "stream, raise the version"
+)
 clock = time.time
 
 
@@ -37,6 +41,7 @@ class Watching:
         self._host, self._domain, self._readiness = readiness.host, readiness.domain, readiness
         self._nothing_since: float | None = None
         self._reported: set[str] = set()
+        self._withheld: set[str] = set()
         self._said: dict[str, set[Place]] = {}  # event -> source partitions
         self._ahead: set[str] = set()  # metrics whose event time was said to be ahead, and still is
         self._asked = time.monotonic()
@@ -65,6 +70,10 @@ class Watching:
         for text in sorted(stuck - self._reported):
             log.warning("tick_waits", reason=text)
         self._reported = stuck
+        withheld = self._domain.withheld
+        for metric in sorted(withheld - self._withheld):
+            log.warning("withheld", metric=metric, reason=WITHHELD)
+        self._withheld = withheld
         self._say("misplaced", self._readiness.misplaced())
         self._say("open_transaction", self._readiness.held_back())
         self._look_at_times()

@@ -28,6 +28,7 @@ from shoal.models.config.terms import Terms
 from shoal.models.config.unit import PERSON, Unit, charge, parse_unit
 from shoal.models.errors import ConfigError
 from shoal.models.exact import exact_text
+from shoal.models.version import VersionId
 
 ENVIRONMENT = {
     "SHOAL_KAFKA_BROKERS": ("kafka", "brokers"),
@@ -171,11 +172,13 @@ class Config(Section):
     def metrics_of(self, topic: str) -> tuple[MetricSection, ...]:
         return tuple(metric for metric in self.metric if metric.topic == topic)
 
-    def under(self, terms: Mapping[tuple[str, int], Terms]) -> "Config":
+    def id_of(self, metric: MetricSection) -> VersionId:
+        """The name under which the app registers a metric."""
+        return VersionId(self.kafka.app, metric.name, metric.version)
+
+    def under(self, terms: Mapping[VersionId, Terms]) -> "Config":
         """The same configuration with other terms for these metric versions."""
-        metrics = tuple(
-            _under(metric, terms.get((metric.name, metric.version), metric.terms)) for metric in self.metric
-        )
+        metrics = tuple(_under(metric, terms.get(self.id_of(metric), metric.terms)) for metric in self.metric)
         return self.model_copy(update={"metric": metrics})
 
 

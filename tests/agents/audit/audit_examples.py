@@ -1,12 +1,13 @@
 """Registrations and releases to fill a log with."""
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import orjson
 
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.registration import Agreement, Registration, Request
+from shoal.agents.audit.requests import Agreement, Registration, Request
 from shoal.models.digests import parameters_digest
 from shoal.models.records import activation_bytes, release_id
 
@@ -17,7 +18,7 @@ def version(metric: str = "basket", number: int = 1, epsilon: str = "1", **param
     said = {"topic": "purchases", "user": "customer", "value": "amount", "time": "at", **parameters}
     text = orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode()
     return Registration(
-        metric, number, parameters_digest(text), text, epsilon, "0", "user", "values", Fraction(epsilon), 0
+        APP, metric, number, parameters_digest(text), text, epsilon, "0", "user", "values", Fraction(epsilon), 0
     )
 
 
@@ -28,7 +29,8 @@ def register(ledger: Ledger, *versions: Registration, **terms: Any) -> Agreement
         "budget_delta": Fraction(0),
         "key_fingerprint": "f00d",
     }
-    return ledger.register(Request(registrations=versions, **(defaults | terms)))
+    said = {"file_run": "partitions" not in terms} | defaults | terms
+    return ledger.register(Request(registrations=[replace(each, app=said["app"]) for each in versions], **said))
 
 
 def release(

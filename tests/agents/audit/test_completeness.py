@@ -23,6 +23,7 @@ TABLES = {
     "budget_change": "table budget_change of .* no record of how it came",
     "metric_version": "table metric_version of .* nothing was ever charged to it",
     "partition_count": "table partition_count of .* workers own .* and no partitions are noted",
+    "person": "table person of .* metrics count people of topic events, and no field names a person there",
     "turn": 'table turn of .* metric "m" began after restart 1 of the clocks of topic events',
     "owner": 'table owner of .* metric "m" version 1 has no owner',
     "release": 'table release of .* are due of metric "m" version 1',
@@ -32,9 +33,9 @@ TABLES = {
 
 @pytest.fixture
 def app(tmp_path: Path, database_url: str) -> App:
-    """One whose worker has published releases and activations."""
+    """One that has published releases and activations; the topics of workers are noted, too."""
     with Ledger.open(database_url, migrate=True) as ledger:
-        ledger.restart_clock("shoal", "events", "operator")
+        ledger.of("shoal").restart_clock("events", "operator")
     with App(tmp_path, FULL, EVENTS, url=database_url) as made:
         Worker(made).finish()
         assert made.rows
@@ -86,9 +87,9 @@ def test_a_table_that_was_emptied_is_refused(app: App, database_url: str) -> Non
                     start()
                 assert "restore the log as it was" in str(refused.value), where
             behind_its_back(database_url, table.insert().values(rows))
-        # and everybody does when the rows are back
-        for start in starts(app).values():
-            start()
+        # and whoever may does when the rows are back
+        for where in ("worker", "budget", "raise"):
+            starts(app)[where]()
 
 
 @pytest.mark.parametrize("rows", ["seq > 2", "seq > 1"])
@@ -103,8 +104,8 @@ def test_a_chain_that_lost_its_end_is_refused(app: App, database_url: str, rows:
 
 def test_a_version_that_is_gone_leaves_its_owner(app: App, database_url: str) -> None:
     statement = (
-        "INSERT INTO owner (app, metric, version, kind, run, releases, activations, made_again) "
-        "VALUES ('shoal', 'gone', 1, 'file-run', '', 0, 0, 'all')"
+        "INSERT INTO owner (app, metric, version, kind, run, releases, activations) "
+        "VALUES ('shoal', 'gone', 1, 'file', '', 0, 0)"
     )
     behind_its_back(database_url, text(statement))
     with app, pytest.raises(LedgerError, match='table metric_version .* "gone" version 1 has an owner and is not reg'):

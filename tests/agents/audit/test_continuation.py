@@ -8,7 +8,7 @@ import orjson
 import pytest
 from sqlalchemy import select
 
-from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.app_ledger import AppLedger
 from shoal.models.errors import LedgerError
 from shoal.models.tables import Release
 from shoal.stream import file_run
@@ -32,13 +32,13 @@ def appended(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many releases came with each append."""
     monkeypatch.setattr(file_run, "CHUNK", 1)
     sizes: list[int] = []
-    append = Ledger.append
+    append = AppLedger.append
 
-    def counting(ledger: Ledger, app: str, rows: Sequence[bytes], **named: Any) -> Any:
+    def counting(ledger: AppLedger, rows: Sequence[bytes], **named: Any) -> Any:
         sizes.append(len(rows))
-        return append(ledger, app, rows, **named)
+        return append(ledger, rows, **named)
 
-    monkeypatch.setattr(Ledger, "append", counting)
+    monkeypatch.setattr(AppLedger, "append", counting)
     return sizes
 
 

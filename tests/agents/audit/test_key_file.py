@@ -4,12 +4,15 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from shoal.agents.audit import key_file
+from shoal.agents.audit.key_file import NoiseUse
 from shoal.models.errors import KeyFileError
+from shoal.models.version import NoiseName
 
 LOG, OTHER = "a" * 32, "b" * 32
 
@@ -81,40 +84,103 @@ def test_what_is_no_key_is_refused_and_not_repeated(path: Path, content: str) ->
     assert not content or content.strip() not in str(caught.value)
 
 
+def named(metric: str, version: int = 1) -> NoiseName:
+    return NoiseName(metric, version, "d1")
+
+
+def use(
+    path: Path, log_id: str, *names: NoiseName, app: str = "shoal", owner: str = "workers", basket: int | None = None
+) -> None:
+    """Register versions, in a log that knows the metric "basket" with a number of releases, or not at all."""
+    known = {} if basket is None else {named("basket"): NoiseUse(app, owner, basket)}
+    key_file.announce(path, log_id, app, owner, names, lambda: known)
+    key_file.bind(path, log_id, names)
+
+
+def used(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(path.with_name("shoal.key.used").read_bytes())
+    return found
+
+
 def test_a_key_belongs_to_one_log(path: Path) -> None:
     # given a key that two metric versions use, at every start again
-    for _ in range(2):
-        key_file.bind(path, LOG, [("basket", 1)])
-    key_file.bind(path, LOG, [("visits", 2)])
-    used = path.with_name("shoal.key.used")
-    assert orjson.loads(used.read_bytes()) == {"basket/1": LOG, "visits/2": LOG}
-    assert stat.S_IMODE(used.stat().st_mode) == 0o600
+    for releases in (None, 0):
+        use(path, LOG, named("basket"), basket=releases)
+    use(path, LOG, named("visits", 2), owner="file")
+    noted = {"app": "shoal", "state": "used", "releases": 0}
+    before = {
+        "format": 1,
+        "log": LOG,
+        "noise": {
+            named("basket").hex: noted | {"metric": "basket", "version": 1, "digest": "d1", "owner": "workers"},
+            named("visits", 2).hex: noted | {"metric": "visits", "version": 2, "digest": "d1", "owner": "file"},
+        },
+    }
+    assert used(path) == before
+    assert stat.S_IMODE(path.with_name("shoal.key.used").stat().st_mode) == 0o600
     # when it turns up beside another log, it is refused, for a new metric too
-    for version in (("basket", 1), ("new", 1)):
-        with pytest.raises(KeyFileError, match="belongs to another audit log .metric version basket/1"):
-            key_file.bind(path, OTHER, [version])
+    for name in (named("basket"), named("new")):
+        with pytest.raises(KeyFileError, match="belongs to another audit log"):
+            use(path, OTHER, name)
     # and nothing was changed by that
-    assert orjson.loads(used.read_bytes()) == {"basket/1": LOG, "visits/2": LOG}
+    assert used(path) == before
     assert sorted(file.name for file in path.parent.iterdir()) == ["shoal.key", "shoal.key.used"]
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"basket/1": 1}', "{"])
+def test_noise_that_met_more_than_the_log_knows_is_refused(path: Path) -> None:
+    # given noise of a file run with three releases
+    use(path, LOG, named("basket"), owner="file")
+    key_file.remember(path, LOG, {named("basket"): 3})
+    key_file.remember(path, LOG, {named("basket"): 2})  # of a run that repeats the first ones
+    unknown = 'noise of metric "basket" version 1 was used by app "shoal", and this log does not know it: restore the '
+    fewer = 'was used by app "shoal" for 3 releases, and this log has 2 of them: restore the newer log, or raise'
+    # then a log that lacks the version, or one of its releases, is refused; and so is one that has it elsewhere
+    for terms, message in (
+        ({}, unknown), ({"app": "other"}, unknown), ({"app": "other", "basket": 3}, unknown),
+        ({"owner": "workers", "basket": 3}, unknown), ({"owner": "file", "basket": 2}, fewer),
+    ):  # fmt: skip
+        with pytest.raises(KeyFileError, match=message):
+            use(path, LOG, named("basket"), **terms)
+    use(path, LOG, named("basket"), owner="file", basket=3)
+    use(path, LOG, NoiseName("basket", 1, "d2"), owner="file")  # other parameters have other noise
+
+
+def test_an_announcement_locks_nobody_out(path: Path) -> None:
+    """A registration that was cut off has published nothing, whoever comes next."""
+    key_file.announce(path, LOG, "shoal", "file", [named("basket")], dict)
+    use(path, LOG, named("basket"), app="other")
+    assert used(path)["noise"][named("basket").hex]["app"] == "other"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "", "[]", "{", '{"basket/1": "log"}', '{"format": 0, "log": "a", "noise": {}}',
+        '{"format": 1, "log": "a", "noise": {"f00d": {"app": "shoal"}}}',
+    ],
+)  # fmt: skip
 def test_a_damaged_memory_is_refused(path: Path, content: str) -> None:
     path.with_name("shoal.key.used").write_text(content)
     with pytest.raises(KeyFileError, match="used is damaged"):
-        key_file.bind(path, LOG, [("basket", 1)])
+        use(path, LOG, named("basket"))
+
+
+def test_a_memory_of_a_later_version_is_refused(path: Path) -> None:
+    path.with_name("shoal.key.used").write_text('{"format": 2}')
+    with pytest.raises(KeyFileError, match="was written by a later version of shoal; upgrade shoal"):
+        use(path, LOG, named("basket"))
 
 
 def test_a_memory_that_cannot_be_read_is_refused(path: Path) -> None:
     path.with_name("shoal.key.used").mkdir()
     with pytest.raises(KeyFileError, match="used cannot be read"):
-        key_file.bind(path, LOG, [("basket", 1)])
+        use(path, LOG, named("basket"))
 
 
 def test_a_memory_that_cannot_be_written_is_refused(path: Path) -> None:
     path.with_name("shoal.key.used.part").mkdir()
     with pytest.raises(KeyFileError, match="used cannot be written"):
-        key_file.bind(path, LOG, [("basket", 1)])
+        use(path, LOG, named("basket"))
 
 
 BIND = """
@@ -122,9 +188,12 @@ import sys
 from pathlib import Path
 from shoal.agents.audit import key_file
 from shoal.models.errors import KeyFileError
+from shoal.models.version import NoiseName
 try:
     for number in range(1, 20):
-        key_file.bind(Path(sys.argv[1]), sys.argv[2], [(sys.argv[3], number)])
+        name = NoiseName(sys.argv[3], number, "d1")
+        key_file.announce(Path(sys.argv[1]), sys.argv[2], "shoal", "workers", [name], dict)
+        key_file.bind(Path(sys.argv[1]), sys.argv[2], [name])
     print("bound")
 except KeyFileError:
     print("refused")
@@ -141,7 +210,7 @@ def bind_at_once(path: Path, *arguments: tuple[str, str]) -> list[str]:
 
 def test_processes_that_bind_at_once_forget_nothing(path: Path) -> None:
     assert bind_at_once(path, (LOG, "one"), (LOG, "two"), (LOG, "three")) == ["bound"] * 3
-    assert len(orjson.loads(path.with_name("shoal.key.used").read_bytes())) == 3 * 19
+    assert len(used(path)["noise"]) == 3 * 19
 
 
 def test_processes_with_two_logs_cannot_both_win(path: Path) -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from shoal.agents.audit.ledger import End, Ledger
-from shoal.agents.audit.registration import Registration, Request
+from shoal.agents.audit.app_ledger import End
+from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.requests import Registration, Request
 from shoal.agents.audit.session import registration_of
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import LedgerError
+from shoal.models.version import VersionId
 from tests.agents.audit.audit_examples import APP, amounts, register, release, version
 from tests.agents.audit.racing import race
 from tests.stream.simulation import config
@@ -32,7 +34,8 @@ def check(ledger: Ledger, *versions: Registration, **terms: Any) -> Any:
         "budget_delta": Fraction(0),
         "key_fingerprint": "f00d",
     }
-    return ledger.check(Request(registrations=versions, **(defaults | terms)))
+    said = {"file_run": "partitions" not in terms} | defaults | terms
+    return ledger.check(Request(registrations=versions, **said))
 
 
 def test_a_version_is_charged_once(ledger: Ledger) -> None:
@@ -46,15 +49,15 @@ def test_a_version_is_charged_once(ledger: Ledger) -> None:
     book = ledger.budget_report()
     assert book is not None
     assert (book.charged, book.left, book.unit) == (amounts(1, 0), amounts(3, 0), "user")
-    assert [(row.metric, row.version, row.state) for row in ledger.versions(APP)] == [("basket", 1, "active")]
-    assert ledger.versions("other") == []
+    assert [(row.metric, row.version, row.state) for row in ledger.of(APP).versions()] == [("basket", 1, "active")]
+    assert ledger.of("other").versions() == []
 
 
 def test_the_agreement_names_the_log_and_what_the_configuration_lacks(ledger: Ledger) -> None:
-    register(ledger, version("basket"), version("visits"))
-    agreement = register(ledger, version("basket"))
+    register(ledger, version("basket"), version("visits"), partitions={"purchases": 4})
+    agreement = register(ledger, version("basket"), partitions={"purchases": 4})
     assert agreement.log_id == ledger.log_id
-    assert agreement.absent == (("visits", 1),)
+    assert agreement.absent == (VersionId(APP, "visits", 1),)
 
 
 def test_tenths_add_up_exactly(ledger: Ledger) -> None:
@@ -73,7 +76,7 @@ def test_tenths_add_up_exactly(ledger: Ledger) -> None:
 
 def test_a_budget_is_not_exceeded_over_all_apps_and_retired_versions(ledger: Ledger) -> None:
     register(ledger, version("basket", epsilon="2.5"))
-    ledger.retire(APP, "basket", 1)
+    ledger.of(APP).retire(VersionId(APP, "basket", 1))
     with pytest.raises(
         LedgerError,
         match=r'metric "visits" version 1: a charge of epsilon 2 is more than the 1.5 left of 4; lower it, or have '
@@ -81,7 +84,7 @@ def test_a_budget_is_not_exceeded_over_all_apps_and_retired_versions(ledger: Led
     ):
         register(ledger, version("visits", epsilon="2"), app="other")
     # nothing of a refused registration stays
-    assert ledger.versions("other") == []
+    assert ledger.of("other").versions() == []
 
 
 def test_metrics_that_come_together_share_what_is_left(ledger: Ledger) -> None:
@@ -91,7 +94,7 @@ def test_metrics_that_come_together_share_what_is_left(ledger: Ledger) -> None:
     ):
         register(ledger, version("basket", epsilon="2.5"), version("visits", epsilon="2.5"))
     # then neither was charged
-    assert ledger.versions(APP) == []
+    assert ledger.of(APP).versions() == []
 
 
 @pytest.mark.parametrize(
@@ -168,9 +171,9 @@ def test_changed_parameters_need_a_new_version(ledger: Ledger) -> None:
         register(ledger, version(every="1d", range=[0, 200], late="drop"))
     # the new version is charged, and takes the place of the old one
     agreement = register(ledger, version(number=2, every="1d", late="drop"))
-    assert agreement.retired == (("basket", 1),)
+    assert agreement.retired == (VersionId(APP, "basket", 1),)
     assert agreement.absent == ()
-    assert [row.state for row in ledger.versions(APP)] == ["retired", "active"]
+    assert [row.state for row in ledger.of(APP).versions()] == ["retired", "active"]
     with pytest.raises(LedgerError, match="is retired and cannot return"):
         register(ledger, version(every="1h", range=[0, 200]))
 
@@ -234,7 +237,7 @@ def test_a_ledger_counts_by_one_relation(ledger: Ledger) -> None:
     assert ledger.raise_budget(Fraction(5), Fraction(0)).relation == "add-remove"
     with pytest.raises(LedgerError, match=r"\[privacy\] relation: the ledger counts by add-remove, in which"):
         register(ledger, version(topic="orders"), app="other")
-    assert ledger.versions("other") == []
+    assert ledger.of("other").versions() == []
 
 
 def test_a_ledger_of_values_takes_what_hides_presence_if_that_is_said(ledger: Ledger) -> None:
@@ -262,54 +265,9 @@ def test_a_metric_that_hides_presence_is_charged_twice_by_a_ledger_of_values(cou
         assert registration.relation == "add-remove"
 
 
-@pytest.mark.parametrize("first", ["values", "add-remove"])
-def test_a_topic_is_read_by_one_relation(ledger: Ledger, first: str) -> None:
-    """Exact counts of one metric say who is there, which the other hides; what was published stays known."""
-    ours, theirs = (version(), hidden(steps=2)) if first == "values" else (hidden(steps=2), version())
-    register(ledger, ours)
-    ledger.retire(APP, ours.metric, 1)
-    message = (
-        "topic 'purchases': metric \"presence\" version 1 of app '.*' hides who contributes, and metric \"basket\" "
-        "version 1 of app '.*', of relation values, publishes it; choose one relation for all that is read of a topic"
-    )
-    for asked in (ledger.register, ledger.check):
-        with pytest.raises(LedgerError, match=message):
-            asked(Request("other", [theirs], Fraction(4), Fraction(0), "beef"))
-    assert ledger.versions("other") == []
-    # of another topic they may be
-    register(ledger, replace(theirs, **topic_of(theirs, "orders")), app="other", key_fingerprint="beef")
-
-
-def topic_of(registration: Registration, topic: str) -> dict[str, Any]:
-    moved = version(registration.metric, topic=topic)
-    return {"parameters": moved.parameters, "digest": moved.digest}
-
-
-@pytest.mark.parametrize("path", ["amount", "amount.currency"])
-def test_a_field_is_value_or_pattern_over_all_apps_of_a_log(ledger: Ledger, path: str) -> None:
-    register(ledger, version())
-    with pytest.raises(LedgerError, match=f"topic 'purchases': 'amount' is the value .* '{path}' is public"):
-        register(ledger, version("by-price", value="weight", group=path), app="other", key_fingerprint="beef")
-    # the same field of another topic is another field
-    register(ledger, version("by-price", topic="orders", value="weight", group=path))
-    # and a metric without fields has none to mix up
-    register(ledger, version("by-price", topic="orders", value="weight", group=path), version("bare", value=None))
-
-
-@pytest.mark.parametrize("role", ["lat", "lon"])
-def test_a_coordinate_by_which_cells_are_public_is_no_value(ledger: Ledger, role: str) -> None:
-    """Releases per cell show it, which no epsilon of the other metric has paid for."""
-    cell = {"h3": 8, "lat": "there.lat", "lon": "there.lon"} | {role: "amount"}
-    register(ledger, version())
-    with pytest.raises(LedgerError, match="topic 'purchases': 'amount' is the value .* 'amount' is public"):
-        register(ledger, version("by-place", value="weight", cell=cell), app="other", key_fingerprint="beef")
-    register(ledger, version("by-place", topic="orders", value="weight", cell=cell))
-
-
 def test_partition_counts_are_frozen(ledger: Ledger) -> None:
     register(ledger, version(), partitions={"purchases": 4})
     register(ledger, version(), partitions={"purchases": 4, "shoal.contributions": 8})
-    register(ledger, version())  # a run over a file knows none
     with pytest.raises(LedgerError, match="topic purchases has 6 partitions instead of 4: partitions were added"):
         register(ledger, version(), partitions={"purchases": 6})
     register(ledger, version(), app="other", key_fingerprint="beef", partitions={"purchases": 6})
@@ -318,30 +276,30 @@ def test_partition_counts_are_frozen(ledger: Ledger) -> None:
 def test_the_end_of_a_file_ends_the_stream(ledger: Ledger) -> None:
     # given a run over a file that came to its end
     register(ledger, version())
-    end = End("basket", 1, "1997-02-01T00:00:00Z", "d1")
-    ledger.append(APP, [release(1)], ends=[end])
+    end = End(VersionId(APP, "basket", 1), "1997-02-01T00:00:00Z", "d1")
+    ledger.of(APP).append([release(1)], ends=[end])
     # then the same file may be run again, and brings nothing new
     register(ledger, version(), file_run=True)
-    assert ledger.append(APP, [release(1)], ends=[end]).repeated == 1
-    ledger.append(APP, [], ends=[end])
+    assert ledger.of(APP).append([release(1)], ends=[end]).repeated == 1
+    ledger.of(APP).append([], ends=[end])
     # and another input, or a worker, is refused
     with pytest.raises(
         LedgerError, match=r'metric "basket" version 1 ended at 1997-02-01T00:00:00Z with another input'
     ):
-        ledger.append(APP, [], ends=[replace(end, input_digest="d2")])
-    with pytest.raises(LedgerError, match="ended at 1997-02-01T00:00:00Z with the end of a file; raise its version"):
-        register(ledger, version())
-    [row] = ledger.versions(APP)
+        ledger.of(APP).append([], ends=[replace(end, input_digest="d2")])
+    with pytest.raises(LedgerError, match="belongs to file runs"):
+        register(ledger, version(), partitions={"purchases": 4})
+    [row] = ledger.of(APP).versions()
     assert (row.state, row.ended_at, row.input_digest) == ("ended", end.at, "d1")
 
 
 def test_retired_is_for_good(ledger: Ledger) -> None:
     register(ledger, version())
-    ledger.retire(APP, "basket", 1)
+    ledger.of(APP).retire(VersionId(APP, "basket", 1))
     with pytest.raises(LedgerError, match="is retired"):
-        ledger.append(APP, [], ends=[End("basket", 1, "1997-02-01T00:00:00Z", "d1")])
+        ledger.of(APP).append([], ends=[End(VersionId(APP, "basket", 1), "1997-02-01T00:00:00Z", "d1")])
     with pytest.raises(LedgerError, match="is not registered under app 'shoal'"):
-        ledger.retire(APP, "basket", 2)
+        ledger.of(APP).retire(VersionId(APP, "basket", 2))
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from shoal.agents.audit.ledger import End, Ledger
+from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.verify import compare_topic, verify
 from shoal.models.digests import chain
 from tests.agents.audit.audit_examples import APP, activation, register, release, version
@@ -18,7 +18,7 @@ def ledger(database_url: str) -> Iterator[Ledger]:
     """A sound log: two groups, activations, a metric without groups."""
     with Ledger.open(database_url, migrate=True) as opened:
         register(opened, version("basket", every="1h"), version("visits"), partitions={"purchases": 4})
-        opened.append(APP, TOPIC, activations=[activation(0), activation(1)])
+        opened.of(APP).append(TOPIC, activations=[activation(0), activation(1)])
         yield opened
 
 
@@ -36,7 +36,7 @@ def kinds(ledger: Ledger) -> list[str]:
 
 def test_a_sound_log_has_no_findings(ledger: Ledger) -> None:
     assert verify(ledger) == []
-    assert compare_topic(ledger, APP, TOPIC) == []
+    assert compare_topic(ledger.of(APP), TOPIC) == []
 
 
 def test_a_ledger_that_counts_by_the_wrong_relation_is_found(ledger: Ledger) -> None:
@@ -55,7 +55,7 @@ def test_a_ledger_that_counts_by_the_wrong_relation_is_found(ledger: Ledger) -> 
 def test_an_empty_log_has_no_findings(database_url: str) -> None:
     with Ledger.open(database_url, migrate=True) as ledger:
         assert verify(ledger) == []
-        assert compare_topic(ledger, APP, []) == []
+        assert compare_topic(ledger.of(APP), []) == []
 
 
 def test_a_changed_value_is_found(ledger: Ledger) -> None:
@@ -64,7 +64,7 @@ def test_a_changed_value_is_found(ledger: Ledger) -> None:
     )
     [finding] = verify(ledger)
     assert (finding.kind, finding.where) == ("changed", 'app "shoal" metric "basket" version 1 group "NL" release 2')
-    assert [one.kind for one in compare_topic(ledger, APP, TOPIC)] == ["changed"]
+    assert [one.kind for one in compare_topic(ledger.of(APP), TOPIC)] == ["changed"]
 
 
 def test_a_changed_value_with_its_digest_breaks_the_chain(ledger: Ledger) -> None:
@@ -85,7 +85,7 @@ def test_only_the_topic_shows_that_the_newest_release_was_rewritten(ledger: Ledg
     where = "WHERE \"group\" = 'BE' AND seq = 2"
     tamper(ledger, f"UPDATE release SET body = :body, hash = :hash {where}", body=forged.decode(), hash=digest)
     assert verify(ledger) == []
-    [finding] = compare_topic(ledger, APP, TOPIC)
+    [finding] = compare_topic(ledger.of(APP), TOPIC)
     assert (finding.kind, finding.message) == ("changed", "it has another value in the topic than in the log")
 
 
@@ -95,19 +95,19 @@ def test_a_missing_row_is_found(ledger: Ledger, seq: int) -> None:
     tamper(ledger, "DELETE FROM release WHERE \"group\" = 'NL' AND seq = :seq", seq=seq)
     [finding] = verify(ledger)
     assert (finding.kind, finding.message) == ("missing", "1 before it are missing")
-    [finding] = compare_topic(ledger, APP, TOPIC)
+    [finding] = compare_topic(ledger.of(APP), TOPIC)
     assert (finding.kind, finding.failure, finding.where[-9:]) == ("missing", True, f"release {seq}")
 
 
 def test_a_missing_row_may_be_written_again(ledger: Ledger) -> None:
     tamper(ledger, "DELETE FROM release WHERE \"group\" = 'NL' AND seq = 3")
-    ledger.append(APP, TOPIC)
+    ledger.of(APP).append(TOPIC)
     assert verify(ledger) == []
 
 
 def test_a_log_that_ends_before_the_topic_is_behind_which_is_no_failure(ledger: Ledger) -> None:
     assert verify(ledger) == []
-    [finding] = compare_topic(ledger, APP, [*TOPIC, release(5), release(1, "FR")])
+    [finding] = compare_topic(ledger.of(APP), [*TOPIC, release(5), release(1, "FR")])
     assert (finding.kind, finding.failure, finding.message) == (
         "behind",
         False,
@@ -125,13 +125,13 @@ def test_a_log_that_ends_before_the_topic_is_behind_which_is_no_failure(ledger: 
     ],
 )
 def test_a_topic_that_lost_or_repeats_a_release_is_found(ledger: Ledger, topic: list[bytes], message: str) -> None:
-    assert [(one.kind, one.message) for one in compare_topic(ledger, APP, topic)] == [("topic", message)]
+    assert [(one.kind, one.message) for one in compare_topic(ledger.of(APP), topic)] == [("topic", message)]
 
 
-def test_what_a_file_run_ended_is_in_no_topic(ledger: Ledger) -> None:
-    file = [release(1, None, metric="visits")]
-    ledger.append(APP, file, ends=[End("visits", 1, "1997-02-01T00:00:00Z", "d1")])
-    assert compare_topic(ledger, APP, TOPIC) == []
+def test_what_a_file_run_publishes_is_in_no_topic(ledger: Ledger) -> None:
+    register(ledger, version("of-a-file", topic="orders"), file_run=True)
+    ledger.of(APP).append([release(1, None, metric="of-a-file")])
+    assert compare_topic(ledger.of(APP), TOPIC) == []
 
 
 def test_two_values_for_one_id_are_found(ledger: Ledger) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import ProgrammingError
 from shoal.agents.audit.budget import write_budget
 from shoal.agents.audit.database import Database
 from shoal.agents.audit.ledger import Ledger
-from shoal.migrations.versions import v006_views
+from shoal.migrations.versions import v002_views
 from shoal.models.tables import MetricVersion, Release
 from shoal.models.views import VIEWS
 from tests.golden.driver import parameters
@@ -228,13 +228,10 @@ def test_a_role_that_reads_views_reads_nothing_else(postgresql_url: str) -> None
 
 
 def test_the_step_can_be_taken_back(ledger: Ledger) -> None:
-    """And nothing is lost by it, nor by taking it again."""
+    """And taken again; the views hold nothing of their own."""
     with ledger.database.write() as connection:
-        write_budget(connection, Fraction("0.3"), Fraction(0), unit="user", relation="values")
-        before = connection.execute(text("SELECT * FROM ledger_budget")).all()
         with Operations.context(MigrationContext.configure(connection)):
-            v006_views.downgrade()
-            assert connection.execute(text("SELECT * FROM budget")).all() == before
-            v006_views.upgrade()
-        assert connection.execute(text("SELECT * FROM ledger_budget")).all() == before
+            v002_views.downgrade()
+            assert not {*inspect(connection).get_view_names()} & {*VIEWS}
+            v002_views.upgrade()
     assert read(ledger, "SELECT * FROM budget") == []

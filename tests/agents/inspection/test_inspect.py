@@ -12,6 +12,7 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.main import app
 from shoal.agents.inspection.findings import Findings, Line
 from shoal.models.errors import ConfigError, InputError, KafkaError, KeyFileError, LedgerError
+from shoal.models.version import VersionId
 from tests.support.desk import CONFIG, EVENTS, OPTIONS, Desk, lines
 
 KAFKA = '[kafka]\nbrokers = "127.0.0.1:1"\n'
@@ -170,7 +171,7 @@ def test_whatever_the_ledger_refuses_the_guarantee_is_said(ended, wrong, said):
         key_file.new(Path("shoal.key"))
     elif wrong == "retired":
         with Ledger.open("sqlite:///log.db") as ledger:
-            ledger.retire("shoal", "level", 1)
+            ledger.of("shoal").retire(VersionId("shoal", "level", 1))
     else:
         Path("shoal.toml").write_text(CONFIG.replace("[0, 100]", "[0, 50]"))
     # then it is refused, and what the configuration guarantees is said all the same

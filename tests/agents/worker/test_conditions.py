@@ -39,7 +39,7 @@ def test_each_condition_fails_by_its_own_cause() -> None:
     stage.host.sink.away, stage.host.accepting = False, False
     assert failing(stage) == {"restored": "a rebalance is under way, or partitions are being taken over"}
     stage.host.accepting, stage.domain.withheld = True, {"mean/2", "count/1"}
-    assert failing(stage)["versions"].startswith("new releases of count/1, mean/2 wait until all that file runs")
+    assert failing(stage)["versions"].startswith("new releases of count/1, mean/2 wait until those in the audit log")
     stage.domain.withheld, stage.host.app = set(), None
     assert failing(stage) == {"assigned": "the consumer group app is not joined yet"}
     stage.host.stopping = True

@@ -1,19 +1,21 @@
 """One configuration for all workers of an app, whoever gets the new file first; and the way back."""
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from shoal.agents.audit import key_file, verify
+from shoal.agents.audit.app_ledger import AppLedger
 from shoal.agents.audit.database import Unavailable
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.session import Session, former_topics
 from shoal.agents.worker import deployment
 from shoal.agents.worker.deployment import Deployment
 from shoal.models.errors import FailStop, LedgerError
-from shoal.models.tables import MetricVersion
+from shoal.models.version import VersionId
 from tests.agents.audit.audit_examples import APP, register, release, version
 from tests.support.rollout import play
 from tests.support.versions import config_of
@@ -41,7 +43,7 @@ Watching = Callable[[Ledger], Deployment]
 
 
 def watching(**versions: int) -> Watching:
-    return lambda ledger: Deployment(FILE, config_of(versions), ledger)
+    return lambda ledger: Deployment(FILE, config_of(versions), ledger.of(APP))
 
 
 def watch(one: Deployment, seconds: float = 60) -> None:
@@ -64,7 +66,7 @@ def test_a_worker_ends_when_a_newer_file_was_registered_and_names_what_it_lacks(
 
 def test_a_worker_ends_when_what_it_publishes_is_retired(tmp_path):
     with ledger_with(tmp_path, a=1, b=1) as ledger:
-        ledger.retire("shoal", "b", 1)
+        ledger.of(APP).retire(VersionId(APP, "b", 1))
         with pytest.raises(FailStop) as ended:
             watch(watching(a=1, b=1)(ledger))
         # and one whose file is the older one, without it, goes on
@@ -76,7 +78,7 @@ def test_a_worker_ends_when_what_it_publishes_is_retired(tmp_path):
     )
 
 
-def test_a_file_run_of_a_topic_that_no_worker_reads_ends_no_worker(tmp_path):
+def test_a_file_run_ends_no_worker(tmp_path):
     # given a worker, and a file run with a metric more, of another topic
     secret = tmp_path / "shoal.key"
     key = key_file.new(secret)
@@ -84,48 +86,50 @@ def test_a_file_run_of_a_topic_that_no_worker_reads_ends_no_worker(tmp_path):
         Session(FILE, config_of({"a": 1}, secret), key, ledger).register(partitions={"events": 2})
         session = Session(FILE, config_of({"a": 1, "b": 1}, secret), key, ledger)
         session.register(file_run=True, topic="more")
-        # then the worker goes on; when the newer file reaches another worker, it ends
+        # then the worker goes on; when the newer file with a raised version reaches another worker, it ends
         with pytest.raises(TimeoutError):
             watch(watching(a=1)(ledger), 0.2)
+        session = Session(FILE, config_of({"a": 1, "b": 2}, secret), key, ledger)
         session.register(partitions={"events": 2, "more": 3})
         with pytest.raises(FailStop, match="is active in the ledger and missing here"):
             watch(watching(a=1)(ledger))
 
 
-class Away(Ledger):
+class Away(AppLedger):
     """A ledger that gives no answer at first."""
 
-    answers = 0
+    answers = itertools.count(1)
 
-    def versions(self, app: str) -> list[MetricVersion]:
-        self.answers += 1
-        if self.answers < 4:
+    def states_of_workers(self) -> dict[VersionId, str]:
+        if next(self.answers) < 4:
             raise Unavailable("the database is away")
-        return super().versions(app)
+        return super().states_of_workers()
 
 
 def test_a_ledger_that_is_away_stops_nobody_and_is_asked_again(tmp_path, monkeypatch):
     monkeypatch.setattr(deployment, "LOOK_EVERY", 0.01)
     ledger_with(tmp_path, a=1, b=1).close()
-    with Away.open(f"sqlite:///{tmp_path}/shoal.db") as ledger, pytest.raises(FailStop, match="active in the ledger"):
-        watch(watching(a=1)(ledger))
-    assert ledger.answers == 4
+    with Ledger.open(f"sqlite:///{tmp_path}/shoal.db") as ledger:
+        away = Away(ledger.database, APP, "")
+        with pytest.raises(FailStop, match="active in the ledger"):
+            watch(Deployment(FILE, config_of({"a": 1}), away))
+    assert next(away.answers) == 5
 
 
 def test_topics_that_are_read_no_more_are_those_that_workers_have_read(tmp_path):
     with ledger_with(tmp_path, a=1, b=1) as ledger:
-        assert former_topics(ledger.partitions("shoal"), ["events"]) == {"more": 3}
-        assert former_topics(ledger.partitions("shoal"), ["more", "events"]) == {}
+        assert former_topics(ledger.of(APP).partitions(), ["events"]) == {"more": 3}
+        assert former_topics(ledger.of(APP).partitions(), ["more", "events"]) == {}
 
 
 def test_the_log_takes_what_was_published_until_the_worker_ended(tmp_path):
     # given releases that are committed on Kafka, of which the log has the first when the version is retired
     with Ledger.open(f"sqlite:///{tmp_path}/shoal.db") as ledger:
         register(ledger, version())
-        ledger.append(APP, [release(1)])
-        ledger.retire(APP, "basket", 1)
+        ledger.of(APP).append([release(1)])
+        ledger.of(APP).retire(VersionId(APP, "basket", 1))
         # then the others get there, for they are public; and a worker that comes back with it is refused
-        assert ledger.append(APP, [release(1), release(2), release(3)]).written == 2
+        assert ledger.of(APP).append([release(1), release(2), release(3)]).written == 2
         assert not verify.verify(ledger)
         with pytest.raises(LedgerError, match="is retired and cannot return"):
             register(ledger, version())

@@ -23,10 +23,10 @@ def test_a_release_that_the_log_lost_is_no_release_that_never_was(tmp_path: Path
     # given a log of two releases, of which somebody took the first
     with Ledger.open(f"sqlite:///{tmp_path}/log.db") as ledger:
         register(ledger, version())
-        ledger.append(APP, [release(1), release(2)])
+        ledger.of(APP).append([release(1), release(2)])
         session = Session(tmp_path, config({}), key_file.new(tmp_path / "key"), ledger)
         domain = Stages(session, KafkaSettings("localhost:1", APP), Health())
-        domain._heads = ledger.heads(APP)
+        domain._heads = ledger.of(APP).heads()
         with ledger.database.write() as connection:
             connection.execute(delete(Release).where(Release.seq == 1))
         # then what is there is compared, what is beyond is new, and what is missing is the end

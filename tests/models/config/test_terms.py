@@ -5,6 +5,7 @@ import pytest
 from shoal.mechanisms.continual_mean.full import AS_PRINTED, Full
 from shoal.mechanisms.kinds import statistic_of
 from shoal.models.config.terms import Terms
+from shoal.models.version import VersionId
 from tests.stream.simulation import config
 from tests.support.cover import in_a_loop
 
@@ -31,7 +32,7 @@ def test_terms_of_a_later_version_are_refused(said: dict[str, int]) -> None:
 
 def test_a_registered_version_keeps_the_printed_number_of_arrays() -> None:
     cfg = config({"name": "old", "algorithm": "full"}, {"name": "new", "algorithm": "full"})
-    old, new = (statistic_of(metric) for metric in cfg.under({("old", 1): Terms(median=1)}).metric)
+    old, new = (statistic_of(metric) for metric in cfg.under({VersionId("shoal", "old", 1): Terms(median=1)}).metric)
     assert isinstance(old, Full)
     assert isinstance(new, Full)
     assert (old.sensitivity, new.sensitivity) == (AS_PRINTED, 1)

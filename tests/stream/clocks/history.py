@@ -114,7 +114,7 @@ class History:
         self.epoch += is_restarted
         names = {self.config.metric[number % len(self.config.metric)].name for number in raised}
         newer = self._raised(names)
-        terms = {(one.name, one.version): Terms(epoch=self.epoch) for one in newer.metric if one.name in names}
+        terms = {newer.id_of(one): Terms(epoch=self.epoch) for one in newer.metric if one.name in names}
         self.config = newer.under(terms)
         before = {f"{name}/{version}" for name, version in self.began}
         labels = {f"{metric.name}/{metric.version}" for metric in newer.metric}

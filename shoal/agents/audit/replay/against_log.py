@@ -8,11 +8,12 @@ from hashlib import blake2b
 
 from sqlalchemy import select
 
-from shoal.agents.audit.ledger import Ledger
+from shoal.agents.audit.app_ledger import AppLedger
 from shoal.agents.audit.log import Group, bodies
 from shoal.agents.audit.replay.matching import ExpectedRecord, Findings
 from shoal.models.records import activation_name
 from shoal.models.tables import Activation
+from shoal.models.version import VersionId
 
 BATCH = 5_000  # releases looked up at once
 
@@ -20,12 +21,12 @@ BATCH = 5_000  # releases looked up at once
 class Logged:
     """The audit log's releases and activations of some metric versions."""
 
-    def __init__(self, ledger: Ledger, app: str, versions: frozenset[tuple[str, int]], findings: Findings) -> None:
-        self._ledger, self._app, self._findings = ledger, app, findings
-        self._heads = {group: head.seq for group, head in ledger.heads(app).items() if group[:2] in versions}
+    def __init__(self, ledger: AppLedger, versions: frozenset[VersionId], findings: Findings) -> None:
+        self._ledger, self._findings = ledger, findings
+        self._heads = {group: head.seq for group, head in ledger.heads().items() if group.version in versions}
         self._reached: dict[Group, int] = {}
         self._waiting: list[ExpectedRecord] = []
-        self._activations = _activations(ledger, app, versions)
+        self._activations = _activations(ledger, versions)
         self._behind = self._activations_behind = 0
 
     def releases(self, records: Sequence[ExpectedRecord]) -> None:
@@ -36,7 +37,7 @@ class Logged:
 
     def _compare(self) -> None:
         with self._ledger.database.read() as connection:
-            logged = bodies(connection, self._app, (record.name for record in self._waiting))
+            logged = bodies(connection, (record.name for record in self._waiting))
         for name, _, value in self._waiting:
             self._take(*name, value, logged.get(name))
         self._waiting.clear()
@@ -80,15 +81,24 @@ class Logged:
                 self._findings.add("behind", "audit log", message, failure=False)
 
 
-def _activations(ledger: Ledger, app: str, versions: frozenset[tuple[str, int]]) -> dict[tuple[Group, int], bytes]:
+def _activations(ledger: AppLedger, versions: frozenset[VersionId]) -> dict[tuple[Group, int], bytes]:
     """The digest of every activation in the log."""
-    columns = (Activation.metric, Activation.version, Activation.group, Activation.level, Activation.body)
+    columns = (
+        Activation.app,
+        Activation.metric,
+        Activation.version,
+        Activation.group,
+        Activation.level,
+        Activation.body,
+    )
     with ledger.database.read() as connection:
-        rows = connection.execution_options(yield_per=BATCH).execute(select(*columns).where(Activation.app == app))
+        rows = connection.execution_options(yield_per=BATCH).execute(
+            select(*columns).where(Activation.app == ledger.app)
+        )
         return {
-            (Group(row.metric, row.version, row.group), row.level): _digest(row.body.encode())
+            (Group(VersionId.of(row), row.group), row.level): _digest(row.body.encode())
             for row in rows
-            if (row.metric, row.version) in versions
+            if VersionId.of(row) in versions
         }
 
 

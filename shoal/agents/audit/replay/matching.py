@@ -17,6 +17,7 @@ from shoal.agents.audit.log import Group
 from shoal.agents.audit.verify import Finding
 from shoal.models.digests import FIRST
 from shoal.models.records import activation_name, with_level
+from shoal.models.version import VersionId
 
 AHEAD = 20_000  # how many expected records a found one is looked for in, before nobody is said to expect it
 KEPT = 50  # findings of one kind that are told one by one
@@ -63,7 +64,7 @@ class FoundRecord(NamedTuple):
     headers: Sequence[tuple[str, bytes]]
 
 
-def name_of(value: bytes | None, number: str) -> Name | None:
+def name_of(app: str, value: bytes | None, number: str) -> Name | None:
     """The name in a release (`number` is "seq") or an activation ("level"); None if it is neither."""
     try:
         fields = with_level(orjson.loads(value or b""))
@@ -71,7 +72,7 @@ def name_of(value: bytes | None, number: str) -> Name | None:
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
     right = isinstance(metric, str) and isinstance(group, str | None) and isinstance(version, int)
-    return (Group(metric, version, group or ""), count) if right and isinstance(count, int) else None
+    return (Group(VersionId(app, metric, version), group or ""), count) if right and isinstance(count, int) else None
 
 
 class Matcher:
@@ -79,7 +80,8 @@ class Matcher:
 
     number = "level"
 
-    def __init__(self, where: str, findings: Findings, retired: frozenset[tuple[str, int]] = frozenset()) -> None:
+    def __init__(self, app: str, where: str, findings: Findings, retired: frozenset[VersionId] = frozenset()) -> None:
+        self.app = app
         self.where = where
         self.findings = findings
         self.found = self.confirmed = 0
@@ -120,10 +122,10 @@ class Matcher:
         while self._found and not self.over:
             record = self._found[0]
             first = self._expected[0] if self._expected else None
-            name = first.name if first and first.value == record.value else name_of(record.value, self.number)
+            name = first.name if first and first.value == record.value else name_of(self.app, record.value, self.number)
             if first is not None and name == first.name:
                 self._pair(self._take(), self._found.popleft())
-            elif name is not None and name[0][:2] in self._retired:
+            elif name is not None and name[0].version in self._retired:
                 self.pass_by(self._found.popleft())
             elif name in self._names:
                 self._miss(self._take())
@@ -181,8 +183,8 @@ class Matcher:
 class ActivationMatcher(Matcher):
     """A partition of the activations topic; records from offset `end` on may be younger than the contributions."""
 
-    def __init__(self, where: str, findings: Findings, retired: frozenset[tuple[str, int]], end: int) -> None:
-        super().__init__(where, findings, retired)
+    def __init__(self, app: str, where: str, findings: Findings, retired: frozenset[VersionId], end: int) -> None:
+        super().__init__(app, where, findings, retired)
         self._end = end
 
     def _refuse(self, record: FoundRecord, name: Name | None) -> None:
@@ -210,15 +212,16 @@ class ReleaseMatcher(Matcher):
 
     def __init__(
         self,
+        app: str,
         where: str,
         findings: Findings,
-        retired: frozenset[tuple[str, int]],
+        retired: frozenset[VersionId],
         *,
         end: int,
         count: int,
         chain: str,
     ) -> None:
-        super().__init__(where, findings, retired)
+        super().__init__(app, where, findings, retired)
         self._end, self._state_count, self._state_chain = end, count, chain
         self._count, self._chain = 0, FIRST
         self._taken = 0

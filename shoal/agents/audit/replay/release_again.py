@@ -7,6 +7,7 @@ from shoal.agents.audit.log import Group
 from shoal.agents.audit.replay import matching
 from shoal.agents.audit.replay.against_log import Logged
 from shoal.models.records import Message
+from shoal.models.version import VersionId
 from shoal.stream.machine import Record
 from shoal.stream.release import ReleasePartition
 
@@ -19,7 +20,7 @@ class ReleaseAgain:
     def __init__(
         self,
         machine: ReleasePartition,
-        versions: dict[str, int],
+        versions: dict[str, VersionId],
         releases: tuple[matching.ReleaseMatcher, Batches],
         activations: tuple[matching.ActivationMatcher, Batches],
         logged: Logged,
@@ -51,7 +52,7 @@ class ReleaseAgain:
         while (made := self.machine.take()) is not None:
             self.releases.expect(
                 matching.ExpectedRecord(
-                    (Group(release.metric, self._versions[release.metric], release.group), release.seq),
+                    (Group(self._versions[release.metric], release.group), release.seq),
                     release.record_key,
                     release.value,
                 )
@@ -60,7 +61,7 @@ class ReleaseAgain:
             self.activations.expect(
                 matching.ExpectedRecord(name, release.record_key, release.value)
                 for release in made.activations
-                if (name := matching.name_of(release.value, "level")) is not None
+                if (name := matching.name_of(self.activations.app, release.value, "level")) is not None
             )
         await self._match(self.releases, self._releases_in_topic)
         await self._match(self.activations, self._activations_in_topic)

@@ -121,7 +121,7 @@ class _Replay:
             self.session.key.secret,
             source_partitions=self.agreed.counts[topic],
             contributions_partitions=self.homes,
-            retired=frozenset(f"{metric}/{version}" for metric, version in self.agreed.retired),
+            retired=frozenset(version.label for version in self.agreed.retired),
         )
 
     async def run(self, *, from_events: bool) -> ReplayReport:
@@ -130,7 +130,7 @@ class _Replay:
         for message in self.agreed.left_out:
             self.findings.add("skipped", "configuration", message, failure=False)
         await self._check_topics(from_events)
-        self.logged = Logged(self.session.ledger, self.settings.app, self.agreed.active, self.findings)
+        self.logged = Logged(self.session.app_ledger, self.agreed.active, self.findings)
         async with AsyncExitStack() as stack:
             self.reader = await stack.enter_async_context(Reader(self.settings))
             batches = {} if self.kernel is None else dict.fromkeys(self.plans, self.kernel.RecordBatch)
@@ -167,7 +167,7 @@ class _Replay:
                 else:
                     self.sources[topic] = await self._spans(BOUND, topic, plan.source_partitions, ends_with_mark=True)
         homes = await self._spans(RELEASE, s.contributions, self.homes, ends_with_mark=not from_events)
-        self.losses = self.session.ledger.losses(s.app)  # after the marks, which may know of them
+        self.losses = self.session.app_ledger.losses()  # after the marks, which may know of them
         self._total = sum(max(0, span.end - span.first) for spans in (homes, *self.sources.values()) for span in spans)
         for topic, spans in self.sources.items():
             for partition, span in enumerate(spans):
@@ -274,11 +274,11 @@ class _Replay:
         machine = ReleasePartition(self.plans.values(), partition, idle_after=idle_after, durable=False, former=former)
         machine.start(span.first)
         known = {"end": ends[releases], "count": history["count"], "chain": history["chain"]}
-        released = ReleaseMatcher(f"{s.releases}[{partition}]", self.findings, retired, **known)
-        activated = ActivationMatcher(f"{s.activations}[{partition}]", self.findings, retired, ends[activations])
+        released = ReleaseMatcher(s.app, f"{s.releases}[{partition}]", self.findings, retired, **known)
+        activated = ActivationMatcher(s.app, f"{s.activations}[{partition}]", self.findings, retired, ends[activations])
         return ReleaseAgain(
             machine,
-            dict(self.agreed.active),
+            {version.metric: version for version in self.agreed.active},
             (released, self.scans[1].read(releases, *bounds[releases])),
             (activated, self.scans[2].read(activations, *bounds[activations])),
             self.logged,

@@ -86,7 +86,7 @@ def _topic_findings(config: Config, ledger: Ledger) -> list[Finding]:
     settings = settings_of(config)
     try:
         with kafka_errors(settings):
-            return compare_topic(ledger, settings.app, _released(settings))
+            return compare_topic(ledger.of(settings.app), _released(settings))
     except KafkaError as error:
         return [_not_compared(str(error))]
     except AuditError as error:

@@ -10,7 +10,6 @@ import typer
 
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.registration import version_name
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
 from shoal.agents.guarantee import weakened
 from shoal.mechanisms.privacy.accounting import Loss
@@ -20,6 +19,7 @@ from shoal.models.config.unit import parse_unit
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.tables import ACTIVE
+from shoal.models.version import VersionId
 
 Retire = Annotated[
     str | None, typer.Option(metavar="METRIC", help="Take the metric's active version out of use, for good.")
@@ -45,8 +45,8 @@ def budget(
         retired = [] if retire is None else _retire(ledger, config, loaded, retire)
         book = _raised(ledger, loaded, yes=yes) if raise_ else ledger.budget_report()
     book = book or _unused(loaded)
-    fields = _fields(book) | ({} if retire is None else {"retired": [list(version) for version in retired]})
-    done = [f"retired  {metric} version {version}" for metric, version in retired]
+    fields = _fields(book) | ({} if retire is None else {"retired": [list(version[1:]) for version in retired]})
+    done = [f"retired  {one.metric} version {one.version}" for one in retired]
     result(fields, as_json=as_json, text=lambda: "\n".join(done + list(_lines(book))))
 
 
@@ -70,31 +70,31 @@ def _is_more(wanted: tuple[Fraction, Fraction], held: tuple[Fraction, Fraction])
     return wanted != held and all(new >= old for new, old in zip(wanted, held, strict=True))
 
 
-def _retire(ledger: Ledger, path: Path, loaded: Config, metric: str) -> list[tuple[str, int]]:
+def _retire(ledger: Ledger, path: Path, loaded: Config, metric: str) -> list[VersionId]:
     """Retire the active version of a metric, if there is one; it is retired only once.
 
     Raises:
         LedgerError: no such metric was ever registered under this app, or another version of it is meant.
     """
-    app = loaded.kafka.app
-    rows = [row for row in ledger.versions(app) if row.metric == metric]
+    app, registered = loaded.kafka.app, ledger.of(loaded.kafka.app)
+    rows = [row for row in registered.versions() if row.metric == metric]
     if not rows:
         raise LedgerError(f'no metric "{metric}" is registered under app {app!r}; `shoal budget CONFIG` lists them')
-    active = [(row.metric, row.version) for row in rows if row.state == ACTIVE]
-    for name, version in active:
-        _refuse_another(path, loaded, name, version)
-    for name, version in active:
-        ledger.retire(app, name, version)
+    active = [VersionId.of(row) for row in rows if row.state == ACTIVE]
+    for version in active:
+        _refuse_another(path, loaded, version)
+    for version in active:
+        registered.retire(version)
     return active
 
 
-def _refuse_another(path: Path, loaded: Config, metric: str, active: int) -> None:
+def _refuse_another(path: Path, loaded: Config, active: VersionId) -> None:
     """A configuration that has the metric in another version is an older or a newer one than what runs."""
     for section in loaded.metric:
-        if section.name == metric and section.version != active:
+        if section.name == active.metric and section.version != active.version:
             raise LedgerError(
-                f"{path}: it has {version_name(metric, section.version)}, and version {active} is the active one; to "
-                f"retire version {active} for good, give the configuration that has it, or one without this metric"
+                f"{path}: it has {loaded.id_of(section)}, and version {active.version} is the active one; to retire "
+                f"version {active.version} for good, give the configuration that has it, or one without this metric"
             )
 
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from shoal.agents.audit.app_ledger import End
 from shoal.agents.audit.continuation import Continuation
-from shoal.agents.audit.ledger import End
 from shoal.agents.audit.session import Session, load_config, open_session
 from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, refuse_packed, result, say, writing
 from shoal.agents.cli.stopping import ending_in_words
@@ -105,7 +105,7 @@ def run(
         content = files.enter_context(spooled(input))
         is_lines = session.config.protects_presence
         file = EventFile(input, session.config, name, content=content, is_lines=is_lines)
-        session.check(file_run=True)  # what the ledger refuses needs no reading
+        session.check(file_run=True, topic=name)  # what the ledger refuses needs no reading
         survey = Survey(plan)
         if session.config.is_discreet:
             file.check_opens()
@@ -120,7 +120,7 @@ def run(
             for remark in remarks(survey, file):
                 say(f"shoal: {remark}")
         if output is None or dry_run:
-            fields = _would_do(session, survey)
+            fields = _would_do(session, name, survey)
         elif is_nothing_yet:
             fields = _nothing(output, dead_letters)
         else:
@@ -156,7 +156,7 @@ def _publish(
     end: bool,
 ) -> dict[str, Any]:
     """Register, run and write; the outputs appear when all is done."""
-    continuation = Continuation(session.ledger, session.config.kafka.app, plan, session.remember)
+    continuation = Continuation(session.app_ledger, plan, session.remember)
     names = (output, None if dead_letters is None else str(dead_letters))
     with writing(*names, then=AGAIN), ExitStack() as outputs:
         out = open_output(outputs, output)
@@ -165,8 +165,8 @@ def _publish(
         runner = FileRun(plan, kernel)
         shown = file.path if not session.config.is_discreet else None
         releases = _run(runner, continuation, file, out, refused, shown, end=end)
-        if end and not continuation.repeats_only:
-            session.ledger.append(session.config.kafka.app, [], ends=list(_ends(runner, file)), run=session.ledger.run)
+        if end:
+            session.app_ledger.append([], ends=list(_ends(session.config, runner, file)), run=session.ledger.run)
         out.flush()
     return {"events": file.count, "releases": releases, "counters": dict(sorted(runner.counters.items()))}
 
@@ -206,14 +206,14 @@ def _run(
     return releases
 
 
-def _ends(runner: FileRun, file: EventFile) -> Iterator[End]:
+def _ends(config: Config, runner: FileRun, file: EventFile) -> Iterator[End]:
     for metric in runner.plan.metrics:
         section = metric.section
         watermark = section.end if section.protects_presence else runner.bound.watermark(metric.clock)
         at = "" if watermark is None else iso(watermark)
         # Keyed: a plain digest of raw values would let whoever can guess them check the guess.
         digest = derive(metric.key, "input", file.digest).hex()
-        yield End(metric.section.name, metric.section.version, at, digest)
+        yield End(config.id_of(section), at, digest)
 
 
 def choose_topic(config: Config, topic: str | None) -> str:
@@ -254,15 +254,15 @@ def _check_times(config: Config, topic: str) -> None:
             )
 
 
-def _would_do(session: Session, survey: Survey) -> dict[str, Any]:
+def _would_do(session: Session, topic: str, survey: Survey) -> dict[str, Any]:
     """The result of a dry run: counts of pattern, and what the ledger would be charged."""
-    charged = session.check(file_run=True).charged
+    charged = session.check(file_run=True, topic=topic).charged
     return {
         "events": survey.records,
         "usable": survey.by_metric,
         "refused": survey.refused,
         "late": survey.late,
-        "would_charge": {f"{new.metric}/{new.version}": str(new.charge_epsilon) for new in charged},
+        "would_charge": {new.id.label: str(new.charge_epsilon) for new in charged},
     }
 
 

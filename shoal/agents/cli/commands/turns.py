@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+import orjson
 import typer
 
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.registration import version_name
 from shoal.agents.audit.session import load_config, open_session, terms_of
 from shoal.agents.audit.turns import epoch_of
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
@@ -21,6 +21,7 @@ from shoal.models.errors import ConfigError, LedgerError
 from shoal.models.losses import AcceptedLoss
 from shoal.models.tables import ACTIVE
 from shoal.models.times import iso, time_of_text
+from shoal.models.version import VersionId
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic, as metrics of the configuration name it.")]
 By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides this; the ledger keeps it.")]
@@ -44,7 +45,7 @@ def restart_clock(config: ConfigPath, topic: Topic, by: By, yes: Yes = False, as
         for line in _words(topic, found, ending):
             say(f"shoal: {printable(line)}")
         _confirm("Restart the clocks?", yes=yes)
-        epoch = ledger.restart_clock(loaded.kafka.app, topic, by)
+        epoch = ledger.of(loaded.kafka.app).restart_clock(topic, by)
     fields = {
         "topic": topic, "epoch": epoch, "by": by, "ends": [list(version) for version in ending],
         "clocks": [{"metrics": list(one.metrics), "partition": one.partition, "time": iso(one.time)} for one in found],
@@ -137,33 +138,32 @@ def _check(config: Config, topic: str, by: str) -> None:
         raise ConfigError("--by is empty; name who decides this")
 
 
-def _now(
-    ledger: Ledger, settings: KafkaSettings, config: Config, topic: str
-) -> tuple[list[Position], list[tuple[str, int]]]:
+def _now(ledger: Ledger, settings: KafkaSettings, config: Config, topic: str) -> tuple[list[Position], list[VersionId]]:
     """Positions of a topic's clocks, and the active metric versions that use these clocks.
 
     Raises:
         LedgerError: no version of the topic has the present epoch, so a restart would change nothing.
     """
-    app = config.kafka.app
-    epoch = ledger.epochs(app).get(topic, 0)
-    rows = [row for row in ledger.versions(app) if row.state == ACTIVE and epoch_of(row.parameters) == (topic, epoch)]
+    registered = ledger.of(config.kafka.app)
+    now = (topic, registered.epochs().get(topic, 0))
+    rows = [
+        row for row in registered.versions() if row.state == ACTIVE and epoch_of(orjson.loads(row.parameters)) == now
+    ]
     if not rows:
-        again = "; raise the versions of its metrics: they begin with a clock that has heard nothing" if epoch else ""
+        again = "; raise the versions of its metrics: they begin with a clock that has heard nothing" if now[1] else ""
         raise LedgerError(
             f"topic {topic}: no active version has its present clocks, so there is nothing to restart{again}"
         )
-    partitions = {name: count for name, count in ledger.partitions(app).items() if name == topic}
+    partitions = {name: count for name, count in registered.partitions().items() if name == topic}
     found = positions(config.under(terms_of(ledger, config)), read_states(settings, partitions))
-    return found, [(row.metric, row.version) for row in rows]
+    return found, [VersionId.of(row) for row in rows]
 
 
-def _words(topic: str, found: list[Position], ending: list[tuple[str, int]]) -> Iterator[str]:
+def _words(topic: str, found: list[Position], ending: list[VersionId]) -> Iterator[str]:
     yield from (one.words() for one in found)
-    for metric, version in ending:
+    for version in ending:
         yield (
-            f"{version_name(metric, version)} keeps its clock, and ends when its version is raised; what it released "
-            "stays, and its charge"
+            f"{version} keeps its clock, and ends when its version is raised; what it released stays, and its charge"
         )
     yield f"versions of topic {topic} that are registered afterwards are charged, and begin where workers are by then"
 

@@ -75,7 +75,7 @@ def window(
 @contextmanager
 def _history(loaded: Config, wanted: Wanted, path: str | None) -> Iterator[History]:
     if path is None:
-        with logged(loaded.audit.url, loaded.kafka.app, wanted) as history:
+        with logged(loaded.audit.url, wanted) as history:
             yield history
         return
     with progress(f"reading {path}", size_of(path)) as advance:
@@ -105,7 +105,7 @@ def _wanted(path: Path, loaded: Config, name: str, group: str | None) -> Wanted:
         raise _usage("--group", f'metric "{name}" has groups; name one')
     if group is not None and section.group is None:
         raise _usage("--group", f'metric "{name}" has no groups; leave it out')
-    return Wanted(section, Stepped.of(section), group or "")
+    return Wanted(loaded.kafka.app, section, Stepped.of(section), group or "")
 
 
 def _length(text: str, step: int) -> int:

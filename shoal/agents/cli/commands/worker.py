@@ -69,7 +69,7 @@ def worker(
         async def verify() -> Verified:
             registered = dict[str, int]()
             with suppress(Unavailable):  # what agrees with the ledger afterwards waits for it
-                registered = await asyncio.to_thread(session.ledger.partitions, settings.app)
+                registered = await asyncio.to_thread(session.app_ledger.partitions)
             verified = await verify_topics(settings, session.config.topics, registered=registered)
             await refuse_other_keys(settings, session.config, verified)
             return verified

@@ -26,6 +26,7 @@ from shoal.mechanisms.statistic import OF_KEY
 from shoal.models.digests import FIRST
 from shoal.models.errors import KafkaError
 from shoal.models.records import shown_bytes
+from shoal.models.version import VersionId
 
 ALL = 10**9
 
@@ -41,7 +42,9 @@ def release(number: int, metric: str = "m", value: float = 1.0) -> ExpectedRecor
         "value": value,
     }
     return ExpectedRecord(
-        (Group(metric, 1, group), number // 2 + 1), f"{metric}|{group}".encode(), orjson.dumps(fields)
+        (Group(VersionId("shoal", metric, 1), group), number // 2 + 1),
+        f"{metric}|{group}".encode(),
+        orjson.dumps(fields),
     )
 
 
@@ -61,7 +64,9 @@ def match(
 ) -> tuple[Findings, ReleaseMatcher, set[tuple[bytes, str]]]:
     """Feed both in steps, as they come from Kafka."""
     findings = Findings()
-    matcher = ReleaseMatcher("r[0]", findings, frozenset({("old", 1)}), end=end, count=count, chain=chain)
+    matcher = ReleaseMatcher(
+        "shoal", "r[0]", findings, frozenset({VersionId("shoal", "old", 1)}), end=end, count=count, chain=chain
+    )
     rest = list(found)
     for first in range(0, len(expected), step):
         matcher.expect(expected[first : first + step])
@@ -141,7 +146,7 @@ def test_what_is_younger_than_the_state_is_left_for_the_next_audit() -> None:
     found, _, _ = published(expected[:6])
     _, count, chain = published(expected[:4])
     findings = Findings()
-    matcher = ReleaseMatcher("r[0]", findings, frozenset(), end=found[4].offset, count=count, chain=chain)
+    matcher = ReleaseMatcher("shoal", "r[0]", findings, frozenset(), end=found[4].offset, count=count, chain=chain)
     matcher.expect(expected)
     matcher.find(found)
     assert matcher.finish(4) == {(one.key, orjson.loads(one.value)["at"]) for one in expected[4:]}
@@ -149,7 +154,7 @@ def test_what_is_younger_than_the_state_is_left_for_the_next_audit() -> None:
     assert matcher.confirmed == 4
     # but what was there before the state was read is in the state
     findings = Findings()
-    matcher = ReleaseMatcher("r[0]", findings, frozenset(), end=ALL, count=count, chain=chain)
+    matcher = ReleaseMatcher("shoal", "r[0]", findings, frozenset(), end=ALL, count=count, chain=chain)
     matcher.expect(expected[:5])
     matcher.find(found)
     matcher.finish(4)
@@ -171,7 +176,7 @@ def test_a_stranger_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) 
     expected = [release(number) for number in range(5)]
     found, count, chain = published(expected)
     findings = Findings()
-    matcher = ReleaseMatcher("r[0]", findings, frozenset(), end=ALL, count=count, chain=chain)
+    matcher = ReleaseMatcher("shoal", "r[0]", findings, frozenset(), end=ALL, count=count, chain=chain)
     matcher.expect(expected)
     matcher.find([FoundRecord(1, None, None, ()), *found])
     matcher.settle()
@@ -181,20 +186,20 @@ def test_a_stranger_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_key_that_is_shown_has_the_name_of_a_level_that_there_is_not() -> None:
     shown = shown_bytes("m", 1, "g", 0, 0.2)
-    assert name_of(shown, "level") == (Group("m", 1, "g"), OF_KEY)
-    assert name_of(shown, "seq") is None
+    assert name_of("shoal", shown, "level") == (Group(VersionId("shoal", "m", 1), "g"), OF_KEY)
+    assert name_of("shoal", shown, "seq") is None
 
 
 def test_activations_of_releases_to_come_are_not_missing() -> None:
     def activation(level: int) -> ExpectedRecord:
         fields = {"metric": "m", "version": 1, "group": None, "level": level, "at": f"t{level}"}
-        return ExpectedRecord((Group("m", 1, ""), level), b"m|", orjson.dumps(fields))
+        return ExpectedRecord((Group(VersionId("shoal", "m", 1), ""), level), b"m|", orjson.dumps(fields))
 
     expected = [activation(level) for level in range(4)]
     found = [FoundRecord(level, one.key, one.value, ()) for level, one in enumerate(expected)]
     # given three in the topic, one of which is younger than the state, and of the other two one is not published yet
     findings = Findings()
-    matcher = ActivationMatcher("a[0]", findings, frozenset({("old", 1)}), 3)
+    matcher = ActivationMatcher("shoal", "a[0]", findings, frozenset({VersionId("shoal", "old", 1)}), 3)
     matcher.expect(expected[:3])
     old = orjson.loads(found[0].value or b"") | {"metric": "old"}
     matcher.find([found[0], FoundRecord(1, b"old|", orjson.dumps(old), ()), found[3]])
@@ -217,7 +222,7 @@ def test_findings_of_a_kind_are_counted_after_the_first_ones() -> None:
               b'{"metric":"m","version":1,"group":"","seq":"1"}', b'{"metric":"m","version":1,"group":7,"seq":1}'],
 )  # fmt: skip
 def test_what_is_no_release_has_no_name(value: bytes | None) -> None:
-    assert name_of(value, "seq") is None
+    assert name_of("shoal", value, "seq") is None
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any
 from shoal.models.config.file import Config
 from shoal.models.config.terms import Terms
 from shoal.models.times import iso
+from shoal.models.version import VersionId
 from shoal.stream.topic import TopicPlan
 from tests.privacy.auditor.families import presence, slots, sums
 from tests.privacy.auditor.streams import HOUR, Case, Event, of_event, of_period, of_user
@@ -62,7 +63,8 @@ class EpochsCase(Case):
 
     def raised(self) -> Config:
         """The configuration with version 2; the metric that is not raised has the terms of its registration."""
-        return self._configured(self.metric | self.later | {"version": 2}).under({("m", 2): Terms(epoch=1)})
+        config = self._configured(self.metric | self.later | {"version": 2})
+        return config.under({VersionId(config.kafka.app, "m", 2): Terms(epoch=1)})
 
     def _configured(self, *metrics: dict[str, Any]) -> Config:
         found = [replace(self, metric=one)._config() for one in (*metrics, *filter(None, [self.kept]))]

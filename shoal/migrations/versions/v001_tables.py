@@ -1,4 +1,4 @@
-"""First tables: the log, its budget, the metric versions, what they released and what they activated."""
+"""Tables: the log, its budget, the metric versions with their owners, and what they released and activated."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,6 +12,7 @@ VERSION = ["app", "metric", "version"]
 def upgrade() -> None:
     """Make the tables in an empty database."""
     _make_ledger()
+    _make_reading()
     _make_published()
 
 
@@ -25,13 +26,14 @@ def _make_ledger() -> None:
         sa.PrimaryKeyConstraint("one", name=op.f("pk_log")),
     )
     op.create_table(
-        "budget",
+        "ledger_budget",
         sa.Column("one", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("epsilon", sa.String(), nullable=False),
         sa.Column("delta", sa.String(), nullable=False),
         sa.Column("unit", sa.String(), nullable=False),
-        sa.CheckConstraint("one = 1", name=op.f("ck_budget_one")),
-        sa.PrimaryKeyConstraint("one", name=op.f("pk_budget")),
+        sa.Column("relation", sa.String(), nullable=False),
+        sa.CheckConstraint("one = 1", name=op.f("ck_ledger_budget_one")),
+        sa.PrimaryKeyConstraint("one", name=op.f("pk_ledger_budget")),
     )
     op.create_table(
         "budget_change",
@@ -52,15 +54,49 @@ def _make_ledger() -> None:
         sa.Column("ended_at", sa.String(), nullable=True),
         sa.Column("input_digest", sa.String(), nullable=True),
         sa.Column("registered", sa.String(), nullable=False),
+        sa.Column("added", sa.Boolean(), nullable=False),
         sa.CheckConstraint("state IN ('active', 'retired', 'ended')", name=op.f("ck_metric_version_state")),
         sa.PrimaryKeyConstraint(*VERSION, name=op.f("pk_metric_version")),
     )
+    op.create_table(
+        "owner",
+        *_version_columns(),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("run", sa.String(), nullable=False),
+        sa.Column("releases", sa.BigInteger(), nullable=False),
+        sa.Column("activations", sa.BigInteger(), nullable=False),
+        sa.CheckConstraint("kind IN ('file', 'workers')", name=op.f("ck_owner_kind")),
+        _of_a_version("owner"),
+        sa.PrimaryKeyConstraint(*VERSION, name=op.f("pk_owner")),
+    )
+
+
+def _make_reading() -> None:
     op.create_table(
         "partition_count",
         sa.Column("app", sa.String(), nullable=False),
         sa.Column("topic", sa.String(), nullable=False),
         sa.Column("partitions", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("app", "topic", name=op.f("pk_partition_count")),
+    )
+    op.create_table(
+        "person",
+        sa.Column("topic", sa.String(), nullable=False),
+        sa.Column("user_field", sa.String(), nullable=False),
+        sa.PrimaryKeyConstraint("topic", name=op.f("pk_person")),
+    )
+    op.create_table(
+        "turn",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("app", sa.String(), nullable=False),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("topic", sa.String(), nullable=False),
+        sa.Column("partition", sa.Integer(), nullable=True),
+        sa.Column("place", sa.Text(), nullable=True),
+        sa.Column("who", sa.String(), nullable=False),
+        sa.Column("at", sa.String(), nullable=False),
+        sa.CheckConstraint("kind IN ('clock', 'loss')", name=op.f("ck_turn_kind")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_turn")),
     )
 
 
@@ -108,4 +144,4 @@ def _of_a_version(table: str) -> sa.ForeignKeyConstraint:
 
 def downgrade() -> None:
     """Refused: an audit log is not unmade."""
-    raise NotImplementedError("the first tables hold the audit log; restore a backup instead")
+    raise NotImplementedError("the tables hold the audit log; restore a backup instead")

@@ -1,15 +1,86 @@
-"""Views for readers: every number of every release, and the budget. The table of the budget makes room for its name.
+"""Views for readers: releases, every number of every release, and the budget.
 
-`estimates` has a row for each number: a value that is a list, or an object of numbers, lists and objects, is taken
-apart, and the number in the same place is taken out of noise_sd, low and high. Where there is no value the ends of the
-interval say which numbers there would be.
+`releases` has what is in the JSON of a release as columns. NULL stands for the group of a metric without groups, and
+for a value that is not one number (several coordinates, a distribution). The ends of a range are exact text, such as
+0, -5 or 1/3. `estimates` has a row for each number: a value that is a list, or an object of numbers, lists and objects,
+is taken apart, and the number in the same place is taken out of noise_sd, low and high. Where there is no value the
+ends of the interval say which numbers there would be. A later step that changes one of the tables drops the views
+first, and makes them again.
 """
 
-import sqlalchemy as sa
 from alembic import op
 
-revision = "006"
-down_revision = "005"
+revision = "002"
+down_revision = "001"
+
+SQLITE_RELEASES = """
+CREATE VIEW releases AS
+SELECT app, metric, version, group_name, seq, at, value, noise_sd, low, high, samples,
+    CASE WHEN statistic IN ('mean', 'slot-mean') AND value IS NOT NULL THEN noise_sd >
+        CAST(high_end AS REAL) / CASE instr(high_end, '/') WHEN 0 THEN 1.0
+            ELSE CAST(substr(high_end, instr(high_end, '/') + 1) AS REAL) END
+        - CAST(low_end AS REAL) / CASE instr(low_end, '/') WHEN 0 THEN 1.0
+            ELSE CAST(substr(low_end, instr(low_end, '/') + 1) AS REAL) END
+    END AS noise_exceeds_range,
+    unit, state, id, body, count, count_sd, relation
+FROM (
+    SELECT r.app, r.metric, r.version, NULLIF(r."group", '') AS group_name, r.seq, r.at, v.unit, v.state, r.id, r.body,
+        v.relation,
+        CASE WHEN json_type(r.body, '$.value') IN ('integer', 'real')
+            THEN CAST(json_extract(r.body, '$.value') AS REAL) END AS value,
+        CASE WHEN json_type(r.body, '$.noise_sd') IN ('integer', 'real')
+            THEN CAST(json_extract(r.body, '$.noise_sd') AS REAL) END AS noise_sd,
+        CASE WHEN json_type(r.body, '$.low') IN ('integer', 'real')
+            THEN CAST(json_extract(r.body, '$.low') AS REAL) END AS low,
+        CASE WHEN json_type(r.body, '$.high') IN ('integer', 'real')
+            THEN CAST(json_extract(r.body, '$.high') AS REAL) END AS high,
+        CASE WHEN json_type(r.body, '$.samples') = 'integer'
+            THEN json_extract(r.body, '$.samples') END AS samples,
+        CASE WHEN json_type(r.body, '$.count') IN ('integer', 'real')
+            THEN CAST(json_extract(r.body, '$.count') AS REAL) END AS count,
+        CASE WHEN json_type(r.body, '$.count_sd') IN ('integer', 'real')
+            THEN CAST(json_extract(r.body, '$.count_sd') AS REAL) END AS count_sd,
+        json_extract(v.parameters, '$.statistic') AS statistic,
+        json_extract(v.parameters, '$.range[0]') AS low_end,
+        json_extract(v.parameters, '$.range[1]') AS high_end
+    FROM release r JOIN metric_version v ON v.app = r.app AND v.metric = r.metric AND v.version = r.version
+) AS fields
+"""
+
+# PostgreSQL reads no JSON in which a text holds NUL, as a group may: the view reads the fields without it.
+POSTGRESQL_RELEASES = r"""
+CREATE VIEW releases AS
+SELECT app, metric, version, group_name, seq, at, value, noise_sd, low, high, samples,
+    CASE WHEN statistic IN ('mean', 'slot-mean') AND value IS NOT NULL THEN noise_sd >
+        CAST(split_part(high_end, '/', 1) AS double precision)
+            / CAST(COALESCE(NULLIF(split_part(high_end, '/', 2), ''), '1') AS double precision)
+        - CAST(split_part(low_end, '/', 1) AS double precision)
+            / CAST(COALESCE(NULLIF(split_part(low_end, '/', 2), ''), '1') AS double precision)
+    END AS noise_exceeds_range,
+    unit, state, id, body, count, count_sd, relation
+FROM (
+    SELECT app, metric, version, NULLIF("group", '') AS group_name, seq, at, unit, state, id, body, relation,
+        CASE WHEN json_typeof(field -> 'value') = 'number'
+            THEN CAST(field ->> 'value' AS double precision) END AS value,
+        CASE WHEN json_typeof(field -> 'noise_sd') = 'number'
+            THEN CAST(field ->> 'noise_sd' AS double precision) END AS noise_sd,
+        CASE WHEN json_typeof(field -> 'low') = 'number' THEN CAST(field ->> 'low' AS double precision) END AS low,
+        CASE WHEN json_typeof(field -> 'high') = 'number' THEN CAST(field ->> 'high' AS double precision) END AS high,
+        CASE WHEN json_typeof(field -> 'samples') = 'number' THEN CAST(field ->> 'samples' AS bigint) END AS samples,
+        CASE WHEN json_typeof(field -> 'count') = 'number'
+            THEN CAST(field ->> 'count' AS double precision) END AS count,
+        CASE WHEN json_typeof(field -> 'count_sd') = 'number'
+            THEN CAST(field ->> 'count_sd' AS double precision) END AS count_sd,
+        parameters ->> 'statistic' AS statistic,
+        parameters -> 'range' ->> 0 AS low_end,
+        parameters -> 'range' ->> 1 AS high_end
+    FROM (
+        SELECT r.*, v.unit, v.state, v.relation, CAST(v.parameters AS json) AS parameters,
+            CAST(regexp_replace(r.body, '(\\\\)|\\u0000', '\1', 'g') AS json) AS field
+        FROM release r JOIN metric_version v ON v.app = r.app AND v.metric = r.metric AND v.version = r.version
+    ) AS joined
+) AS fields
+"""
 
 # A text such as 1/3 as a number.
 SQLITE_NUMBER = (
@@ -174,35 +245,16 @@ def budget(dialect: str) -> str:
     return BUDGET.format(**amounts, topic=key.format("topic"), statistic=key.format("statistic"))
 
 
-def _rename(old: str, new: str) -> None:
-    """Rename the table of the budget with its constraints: a view of its name is to be made, or was dropped."""
-    if op.get_bind().dialect.name == "postgresql":  # which keeps the rights to it
-        op.rename_table(old, new)
-        for prefix, suffix in (("pk", ""), ("ck", "_one")):
-            op.execute(f"ALTER TABLE {new} RENAME CONSTRAINT {prefix}_{old}{suffix} TO {prefix}_{new}{suffix}")
-        return
-    op.create_table(
-        new,
-        sa.Column("one", sa.Integer(), autoincrement=False, nullable=False),
-        *(sa.Column(name, sa.String(), nullable=False) for name in ("epsilon", "delta", "unit")),
-        sa.Column("relation", sa.String(), nullable=False, server_default="values"),
-        sa.CheckConstraint("one = 1", name=op.f(f"ck_{new}_one")),
-        sa.PrimaryKeyConstraint("one", name=op.f(f"pk_{new}")),
-    )
-    op.execute(f"INSERT INTO {new} SELECT one, epsilon, delta, unit, relation FROM {old}")  # noqa: S608 - own names
-    op.drop_table(old)
-
-
 def upgrade() -> None:
-    """Rename the table, and make the views."""
-    _rename("budget", "ledger_budget")
+    """Make the views."""
     dialect = op.get_bind().dialect.name
-    op.execute(POSTGRESQL_ESTIMATES if dialect == "postgresql" else SQLITE_ESTIMATES)
+    is_postgresql = dialect == "postgresql"
+    op.execute(POSTGRESQL_RELEASES if is_postgresql else SQLITE_RELEASES)
+    op.execute(POSTGRESQL_ESTIMATES if is_postgresql else SQLITE_ESTIMATES)
     op.execute(budget(dialect))
 
 
 def downgrade() -> None:
-    """Drop the views; nothing is lost."""
-    op.execute("DROP VIEW estimates")
-    op.execute("DROP VIEW budget")
-    _rename("ledger_budget", "budget")
+    """Drop the views; they hold nothing of their own."""
+    for view in ("releases", "estimates", "budget"):
+        op.execute(f"DROP VIEW {view}")
