@@ -120,6 +120,6 @@ def test_one_noise_is_of_one_app(ledger: Ledger) -> None:
 def test_a_version_of_one_app_hides_none_of_another(ledger: Ledger) -> None:
     """Between the first metric and the second one stands a harmless one of the first one's name."""
     register(ledger, version("m"))
-    register(ledger, version("m", value="weight"), app="other", key_fingerprint="beef")
+    register(ledger, version("m", value="weight"), app="the-last", key_fingerprint="beef")
     with pytest.raises(LedgerError, match=ROLES):
         register(ledger, version("n", value="weight", group="amount"), app="other", key_fingerprint="beef")

@@ -148,10 +148,11 @@ def test_where_presence_is_protected_no_record_before_the_beat_counts(
     assert cluster.releases() == alone(cfg, [cluster.counting(number) for number in range(2)])
 
 
-def test_a_worker_that_dies_while_records_wait_for_a_beat_forgets_nothing():
+@pytest.mark.parametrize("lane", MODULES)
+def test_a_worker_that_dies_while_records_wait_for_a_beat_forgets_nothing(lane):
     # given a partition that waits behind a loss, and has committed that
     cfg = present(*PRESENT)
-    cluster = LossyCluster(cfg, BACKENDS[0])
+    cluster = LossyCluster(cfg, lane)
     now = cluster.send([(user, 1) for user in USERS], 100, every=3)
     cluster.drain()
     for index in range(2):
