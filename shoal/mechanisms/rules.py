@@ -13,6 +13,31 @@ BIN_KEYS = ("bins", "quantiles")
 PRESENCE_KEYS = ("groups", "start", "end", "selection", "clip")
 
 
+class NotAMultiple(ValueError):
+    """A time that lies between two multiples of a span; `nearest` are these two, in microseconds since the epoch."""
+
+    def __init__(self, key: str, span_key: str, nearest: tuple[int, int]) -> None:
+        super().__init__(f"{key} is not a multiple of {span_key}, counted from 1970-01-01")
+        self.nearest = nearest
+
+
+def check_times(spec: Spec, span_key: str, span: int) -> None:
+    """Refuse a missing start, a start or end between two multiples of `span`, and an end that is not after the start.
+
+    Raises:
+        NotAMultiple: a time lies between two multiples.
+        ValueError: anything else.
+    """
+    if spec.start is None:
+        raise ValueError(f"start is missing; add it: the time at which the first {span_key} begins, such as 2026-01-01")
+    for key in ("start", "end"):
+        time = getattr(spec, key) or 0
+        if rest := time % span:
+            raise NotAMultiple(key, span_key, (time - rest, time - rest + span))
+    if spec.end is not None and spec.end <= spec.start:
+        raise ValueError("end is not after start; choose a later one")
+
+
 def refuse_given(spec: Spec, keys: Iterable[str], why: str) -> None:
     """Refuse these keys where they are given, since the statistic has no use for them."""
     for key in keys:

@@ -153,7 +153,7 @@ def test_whoever_leaves_or_stops_answering_has_written_nothing(folder: Path) -> 
 def test_answers_that_do_not_go_together_are_changed_or_refused(folder: Path) -> None:
     done = run("init", "--sample", "visits.csv", *HIDDEN, "--end", "2024-02-01", "--every", "7d")
     assert isinstance(done.exception, ConfigError)
-    assert "no multiple of slot" in str(done.exception)
+    assert "not a multiple of slot" in str(done.exception)
     typed = lines(*[""] * 9, "what", "every", "1d", "yes")
     done = run(
         "init", "--sample", "visits.csv", *HIDDEN[1:], "--end", "2024-02-01", "--every", "7d", "--no-key", typed=typed

@@ -86,13 +86,7 @@ def _check_ticks(spec: Spec) -> None:
     step = spec.cadence
     if step is None:
         raise ValueError("step is missing; add it: under relation add-remove all is released at the end of every step")
-    if spec.start is None:
-        raise ValueError("start is missing; add it: the time at which the first step begins, such as 2026-01-01")
-    for key in ("start", "end"):
-        if (getattr(spec, key) or 0) % step:
-            raise ValueError(f"{key} is no multiple of step, counted from 1970-01-01; choose one that is")
-    if spec.end is not None and spec.end <= spec.start:
-        raise ValueError("end is not after start; choose a later one")
+    rules.check_times(spec, "step", step)
 
 
 def _check_decay(spec: Spec) -> None:

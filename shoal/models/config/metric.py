@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import PrivateAttr, field_validator, model_validator
 
 from shoal.mechanisms.kinds import ALGORITHMS, STATISTICS, Kind, defaults_of, kind_of
+from shoal.mechanisms.rules import NotAMultiple
 from shoal.mechanisms.spec import ADD_REMOVE, FEW_USERS, USER_SLOT, VALUES
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.metric_keys import MetricKeys
@@ -15,6 +16,7 @@ from shoal.models.config.section import epsilon_within_floats, positive_span, sp
 from shoal.models.config.terms import Terms
 from shoal.models.config.unit import Unit, parse_unit
 from shoal.models.predicates import Predicate, is_predicate
+from shoal.models.times import EARLIEST, LATEST, iso
 
 TRUTH = (Fraction(0), Fraction(1))  # the range of predicates
 UNKNOWN_USERS = 1000  # where a release per contribution needs some horizon
@@ -121,7 +123,13 @@ class MetricSection(MetricKeys):
     def _of_its_kind(self) -> "MetricSection":
         if self.protects_presence and "max_gap" in self.model_fields_set:
             raise ValueError("max_gap is for relation values: under add-remove no group rests; remove it")
-        self.kind.check(self)
+        if not self.values and self.range is not None and isinstance(self.range[0], tuple):
+            raise ValueError("range is a list of ranges, one for each value, and there is no value; remove it")
+        try:
+            self.kind.check(self)
+        except NotAMultiple as error:
+            near = [iso(time).removesuffix("T00:00:00Z") for time in error.nearest if EARLIEST <= time < LATEST]
+            raise ValueError(f"{error}; use {' or '.join(map(repr, near))}") from None
         if self.cell is not None:
             self.cell.check_names(self.groups or ())
         return self

@@ -144,7 +144,7 @@ def test_an_option_without_a_question_and_an_answer_that_is_none_are_named() -> 
 
 
 def test_what_only_the_configuration_refuses_is_said_in_its_words() -> None:
-    with pytest.raises(ConfigError, match="start is no multiple of slot"):
+    with pytest.raises(ConfigError, match="start is not a multiple of slot"):
         draft(completed(HIDDEN | {"every": "7d"}, Known()), PATH)
 
 

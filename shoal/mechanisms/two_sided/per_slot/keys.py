@@ -38,7 +38,7 @@ def check(spec: Spec) -> None:
     if spec.statistic == "slot-mean-variance":
         check_grid(spec.grid, spec.statistic)
     rules.check_unit_of_slots(spec, spec.slot)
-    _check_times(spec, spec.slot)
+    rules.check_times(spec, "slot", spec.slot)
     _check_cells(spec)
 
 
@@ -59,16 +59,6 @@ def _refuse(spec: Spec) -> None:
         raise ValueError("bins are more than the grid has steps; use fewer, or a finer grid")
     if spec.max_groups_per_user != 1:
         raise ValueError(f"max_groups_per_user {why}; remove it")
-
-
-def _check_times(spec: Spec, slot: int) -> None:
-    if spec.start is None:
-        raise ValueError("start is missing; add it: the time at which the first slot begins, such as 2026-01-01")
-    for key in ("start", "end"):
-        if (getattr(spec, key) or 0) % slot:
-            raise ValueError(f"{key} is no multiple of slot, counted from 1970-01-01; choose one that is")
-    if spec.end is not None and spec.end <= spec.start:
-        raise ValueError("end is not after start; choose a later one")
 
 
 def _check_cells(spec: Spec) -> None:
