@@ -83,19 +83,39 @@ class Estimate:
 
     >>> Estimate(2.5, 0.5, 1.5, 3.5, {"samples": 40}).samples
     40
+    >>> Estimate(0.0, 0.5, -3.5, -1.5, {}).high  # clamped
+    0.0
     """
 
     value: Any  # clamped, if the metric says so; None: there is none to publish
     noise_sd: Any
-    low: Any  # value - the 95 % quantile of the noise's size, before clamping
+    low: Any  # value - the 95 % quantile of the noise's size, before clamping; at most the value
     high: Any
     counts: Mapping[str, Any]  # what the value rests on, by name
     details: Mapping[str, Any] = field(default_factory=dict)  # further fields of the release, in its order
+
+    def __post_init__(self) -> None:
+        low, high = _holding(self.value, self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
     @property
     def samples(self) -> Any:
         """The number of samples that the value rests on; a decayed number where they decay."""
         return self.counts["samples"]
+
+
+def _holding(value: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """An interval widened to hold the value, which may have been clamped out of it; of values of any shape."""
+    if value is None or low is None or high is None:
+        return low, high
+    if isinstance(value, dict):
+        pairs = {name: _holding(value[name], low[name], high[name]) for name in value}
+        return {name: pair[0] for name, pair in pairs.items()}, {name: pair[1] for name, pair in pairs.items()}
+    if isinstance(value, list | tuple):
+        ends = [_holding(*each) for each in zip(value, low, high, strict=True)]
+        return [pair[0] for pair in ends], [pair[1] for pair in ends]
+    return min(low, value), max(high, value)
 
 
 NO_ESTIMATE = Estimate(None, None, None, None, {"samples": 0})

@@ -66,12 +66,16 @@ def is_empty(fields: dict[str, Any], release: Release, section: MetricSection | 
 
 
 def drowned(fields: dict[str, Any], section: MetricSection | None) -> str:
-    """That the noise is wider than the range of a mean, whose value says nothing then."""
-    noise = fields.get("noise_sd")
-    if section is None or section.statistic not in ("mean", "slot-mean") or not isinstance(noise, int | float):
+    """Why the value of a mean says nothing: its noise interval holds the range, or only an end of it."""
+    low, high = fields.get("low"), fields.get("high")
+    is_mean = section is not None and section.statistic in ("mean", "slot-mean")
+    if section is None or not is_mean or not isinstance(low, int | float) or not isinstance(high, int | float):
         return ""
-    low, high = section.ranges[0]
-    return "  says nothing: its noise is wider than the range" if noise > high - low else ""
+    least, most = section.ranges[0]
+    if low <= least and most <= high:
+        return "  says nothing: its noise is wider than the range"
+    is_outside = low < high and (high <= least or most <= low)
+    return "  says nothing: its noise took it out of the range" if is_outside else ""
 
 
 def counted(release: Release, samples: Any) -> str:
