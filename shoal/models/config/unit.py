@@ -125,6 +125,19 @@ def most_touched(ledger: Unit, unit: Unit) -> int | None:
     return 1 + (ledger.period + unit.period - gcd(ledger.period, unit.period) - 1) // unit.period
 
 
+def most_in_days(unit: Unit, days: int) -> int | None:
+    """The most units of one person that have a part in any `days` days of UTC; None if there is no most.
+
+    >>> [most_in_days(parse_unit(name), 7) for name in ("user", "user-day", "user-hour", "user-week", "event")]
+    [1, 7, 168, 2, None]
+    >>> [most_in_days(parse_unit(name), 365) for name in ("user", "user-day", "user-hour", "user-week", "user-30d")]
+    [1, 365, 8760, 53, 14]
+    """
+    if unit.period is None:
+        return unit.of_a_user if unit.is_event else 1
+    return 1 + (days * DAY + unit.period - gcd(DAY, unit.period) - 1) // unit.period
+
+
 def most_steps(ledger: Unit, unit: Unit, relations: Relations = SAME) -> int | None:
     """The most neighbours of a metric's, one after another, from one neighbour of the ledger's to the other.
 
