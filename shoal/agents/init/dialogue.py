@@ -7,7 +7,7 @@ from pathlib import Path
 
 from shoal.agents.init.answers import Answers
 from shoal.agents.init.draft import Draft, Unanswered, checked, completed, draft
-from shoal.agents.init.questions import QUESTIONS, Known, Question, belief
+from shoal.agents.init.questions import QUESTIONS, Known, Question, belief, finds_groups, loss_of
 from shoal.models.errors import ConfigError, ShoalError
 
 Ask = Callable[[str], str]  # a prompt -> what was typed
@@ -95,6 +95,8 @@ def _comment(question: Question, said: Answers, known: Known, path: Path, say: S
     """Say what an answer means for belief, and for the error."""
     if question.name == "epsilon":
         say(belief(said["epsilon"]))
+    if question.name == ("delta" if finds_groups(said) else "epsilon"):
+        say(wrapped(loss_of(said).several))
     if question.decides_noise:
         try:
             predicted = draft(completed(said, known), path)

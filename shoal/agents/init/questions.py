@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from shoal.agents.guarantee import beliefs
 from shoal.agents.init import answers as read
 from shoal.agents.init.answers import FOUND, NEVER, NONE, Answers, Reader
 from shoal.agents.init.fields import GROUPS, IDS, NUMBERS, TIMES, Field, Form
 from shoal.agents.init.roles import Proposal
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.mechanisms.spec import ADD_REMOVE, VALUES
+from shoal.models.config.unit import PERSON, Unit, parse_unit
+from shoal.models.loss_words import EACH_PERIOD, FOR_EVER, LossWords, beliefs, loss_words
 
 STATISTICS = {VALUES: ("mean", "sum"), ADD_REMOVE: ("mean", "sum", "count", "users")}
 EACH, ALL = "each", "all"
@@ -116,6 +117,18 @@ def whose(said: Answers) -> str:
     return f"one person in one {tick(said)}" if is_each(said) else "one person"
 
 
+def loss_of(said: Answers) -> LossWords:
+    """Sentences on the loss of one unit."""
+    delta = Fraction(said["delta"]) if finds_groups(said) else Fraction(0)
+    needs_max_slots = is_each(said) and said["statistic"] == "mean" and not is_hidden(said)
+    return loss_words(unit_of(said), Loss(Fraction(said["epsilon"]), delta), needs_max_slots=needs_max_slots)
+
+
+def unit_of(said: Answers) -> Unit:
+    """The unit that is protected: a person, or a person and the time of one tick."""
+    return parse_unit(f"user-{said['every']}") if is_each(said) else PERSON
+
+
 def _always(reader: Reader) -> Callable[[Answers, Known], Reader]:
     return lambda said, known: reader
 
@@ -164,10 +177,8 @@ def _groups(said: Answers, known: Known) -> str:
 def _span(said: Answers, known: Known) -> str:
     return (
         f"Of which time is a {said['statistic']}?\n"
-        f"  1 {EACH:5} each day, or hour, by itself. Epsilon protects a person in one of them; the next has as much "
-        "again.\n"
-        f"  2 {ALL:5} everything since the beginning, told anew each day, or hour. One epsilon protects a person for "
-        "ever."
+        f"  1 {EACH:5} each day, or hour, by itself. {EACH_PERIOD}\n"
+        f"  2 {ALL:5} everything since the beginning, told anew each day, or hour. {FOR_EVER}"
     )
 
 

@@ -2,11 +2,24 @@
 
 import json
 from collections.abc import Iterator
+from textwrap import wrap
 
 from shoal.agents.init.answers import FOUND, NEVER, Answers
-from shoal.agents.init.questions import finds_groups, has_group, has_value, is_each, is_hidden, tick, whose
+from shoal.agents.init.questions import (
+    finds_groups,
+    has_group,
+    has_value,
+    is_each,
+    is_hidden,
+    loss_of,
+    tick,
+    unit_of,
+    whose,
+)
+from shoal.models.loss_words import per
 
 WIDTH = 33  # of what stands before a comment
+COMMENT = 100  # of a line of comment alone
 ESCAPED = {number: f"\\u{number:04x}" for number in (0x7F, *range(0x80, 0xA0), 0x2028, 0x2029)}
 OF_TICK = {"mean": "average", "sum": "sum", "count": "number", "users": "number of people"}
 
@@ -38,6 +51,8 @@ def _head(said: Answers, config: str) -> Iterator[str]:
     when = f"of each {tick(said)}" if is_each(said) else f"since the beginning, every {tick(said)}"
     yield f"# {what},{group} {when}, with a guarantee about {whose(said)}."
     yield "#"
+    yield from (f"# {line}" for line in wrap(loss_of(said).cost, COMMENT, break_on_hyphens=False))
+    yield "#"
     yield f"#     shoal plan {config}{'' if not is_hidden(said) else ' --users ' + said['users']}"
     yield f"#     shoal check {config}"
     yield f"#     shoal run {config} --input FILE --output releases.jsonl"
@@ -52,13 +67,9 @@ def _shared(said: Answers, stem: str) -> Iterator[str]:
     yield ""
     yield "[privacy]"
     yield _line("key_file", quoted(f"{stem}.key"), "relative to this file; keep it secret, and a copy of it")
-    yield _line("epsilon", said["epsilon"], f"the budget, per {_unit(said)}; all metrics of this audit log share it")
+    yield _line("epsilon", said["epsilon"], f"the budget, {per(unit_of(said))}; all metrics of this audit log share it")
     if finds_groups(said):
         yield _line("delta", said["delta"], "the budget's delta")
-
-
-def _unit(said: Answers) -> str:
-    return f"person and {tick(said)}" if is_each(said) else "person"
 
 
 def _metric(said: Answers) -> Iterator[str]:
@@ -119,8 +130,7 @@ def _period(said: Answers) -> str:
 
 
 def _privacy(said: Answers) -> Iterator[str]:
-    again = f"; the next {tick(said)} has as much again" if is_each(said) else ", for all releases together"
-    yield _line("epsilon", said["epsilon"], f"about {whose(said)}{again}")
+    yield _line("epsilon", said["epsilon"], per(unit_of(said)))
     if finds_groups(said):
         yield _line("delta", said["delta"], "the chance that a group is published because of one person")
     yield from _limits(said)
