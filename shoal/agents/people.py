@@ -1,4 +1,4 @@
-"""What k people lose together, as a household does: in each metric, and in all that a configuration releases.
+"""What k people lose, as a household does: in each metric, and in all that a configuration releases.
 
 People are units of the ledger: where it counts by periods, k people in one period each, or one person in k of them.
 """
@@ -6,26 +6,22 @@ People are units of the ledger: where it counts by periods, k people in one peri
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from shoal.agents.guarantee import told
 from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
 from shoal.mechanisms.privacy.together import Bound, Part, bounds
 from shoal.mechanisms.spec import VALUES
-from shoal.mechanisms.words import many
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.unit import Unit, most_steps, parse_unit
-
-_SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
+from shoal.models.loss_words import of_people
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The most that so many units of the ledger's lose in some metrics."""
+    """Upper bounds on the privacy loss of `count` ledger units over a set of metrics."""
 
     count: int
     unit: Unit
@@ -40,12 +36,11 @@ class Lost:
 
     def words(self) -> str:
         """The bounds in a sentence."""
-        ways = " or ".join(told(loss) + (" (zCDP)" if by == "zcdp" else "") for loss, by in map(_short, self.bounds))
-        return f"{whose(self.unit, self.count)}{' together' if self.count > 1 else ''}: at most {ways}"
+        return of_people(self.unit, self.count, ((loss, by == "zcdp") for loss, by in self.bounds))
 
 
 def add_people(fields: dict[str, Any], config: Config, count: int) -> None:
-    """Add what so many people lose to the fields of a check: of each metric, and of all together."""
+    """Add what `count` people lose to the fields of a check: in each metric, and in all of them."""
     unit = parse_unit(config.unit)
 
     def lost(parts: Sequence[Part]) -> dict[str, Any]:
@@ -70,20 +65,6 @@ def part_of(ledger: Unit, metric: MetricSection, counts_by: str = VALUES) -> Par
     return Part(loss, most_steps(ledger, metric.privacy_unit, (counts_by, metric.relation)) or 1, apart, rho)
 
 
-def whose(unit: Unit, count: int) -> str:
-    """So many units, in words.
-
-    >>> [whose(parse_unit(name), 4) for name in ("user", "user-day", "event")]
-    ['any 4 people', 'any 4 people in one day each', 'any 4 events']
-    >>> whose(parse_unit("user"), 1)
-    'any person'
-    """
-    if unit.is_event:
-        return f"any {many(count, 'event')}"
-    people = "person" if count == 1 else f"{count:,} people"
-    return f"any {people}" + ("" if unit.period is None else f" in one {unit.span} each")
-
-
 def above(value: Fraction) -> float:
     """The smallest floating-point number that is not below.
 
@@ -94,11 +75,3 @@ def above(value: Fraction) -> float:
     """
     number = float(value)
     return number if Fraction(number) >= value else math.nextafter(number, math.inf)
-
-
-def _short(bound: Bound) -> Bound:
-    """The bound with an epsilon of six digits, rounded up, where it was converted."""
-    if bound.by != "zcdp":
-        return bound
-    epsilon = _SIX_DIGITS.divide(*map(Decimal, bound.loss.epsilon.as_integer_ratio()))
-    return bound._replace(loss=Loss(Fraction(epsilon), bound.loss.delta))

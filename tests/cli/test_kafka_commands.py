@@ -96,7 +96,7 @@ def test_check_says_what_would_be_charged_and_guaranteed_to_whom(desk):
     desk.ok("topics")
     text = desk.ok("check")
     assert "would be charged epsilon 1" in text
-    assert "epsilon = 1 per person: all values of one person in this metric, for ever" in text
+    assert "epsilon = 1 per person, for ever: all values of one person in this metric, however often" in text
     assert f"{desk.name}.contributions" in text
     found = orjson.loads(desk.ok("check", "--json"))
     assert found["metrics"][0]["registered"] is False
@@ -175,7 +175,7 @@ def test_check_says_all_that_needs_no_broker_before_it_says_that_there_is_none(d
     result = desk.shoal("check")
     assert "failed       127.0.0.1:1: no broker answers" in result.stdout
     assert "not checked  it needs a broker that answers" in result.stdout
-    assert "epsilon = 1 per person: all values of one person in this metric, for ever" in result.stdout
+    assert "epsilon = 1 per person, for ever: all values of one person in this metric, however often" in result.stdout
     assert isinstance(result.exception, KafkaError)
     as_json = orjson.loads(desk.shoal("check", "--json").stdout)
     assert as_json["partitions"] == {}

@@ -50,8 +50,8 @@ def test_a_label_needs_neither_key_nor_ledger_and_makes_neither(tmp_path, monkey
 def test_its_words_are_those_of_check(shop):
     shown, said = json.loads(label("--json").stdout), checked()
     assert [metric["guarantee"] for metric in shown["metrics"]] == [metric["guarantee"] for metric in said["metrics"]]
-    together = " ".join(shown["protected"] + shown["not_protected"] + shown["loss"])
-    assert said["guarantee"].startswith(together)
+    sentences = " ".join(shown["protected"] + shown["not_protected"] + shown["loss"])
+    assert said["guarantee"].startswith(sentences)
 
 
 def test_a_label_describes_what_is_registered_until_something_else_is(shop):

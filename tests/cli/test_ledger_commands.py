@@ -133,10 +133,10 @@ def test_raising_is_explicit(config: Path, database_url: str) -> None:
 
 
 MEANS = (
-    "shoal: the budget rises from epsilon = 0.3 to epsilon = 7, delta = 0.000001 per person. If all of it is used, "
-    "what one person did changes the probability of anything that can be seen by a factor of 1100 instead of 1.35; "
-    "someone who thought something about it 10 % likely could come to be all but certain of it instead of thinking "
-    "it at most 13.1 % likely\n"
+    "shoal: the budget rises from epsilon = 0.3 to epsilon = 7, delta = 0.000001 per person, for ever. If all of it is "
+    "used, what one person did changes the probability of anything that can be seen by a factor of 1100 instead of "
+    "1.35; someone who thought something about it 10 % likely could come to be all but certain of it instead of "
+    "thinking it at most 13.1 % likely\n"
 )
 
 

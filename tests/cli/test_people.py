@@ -1,4 +1,4 @@
-"""What `shoal check --people` says of several people together."""
+"""What `shoal check --people` says several people lose."""
 
 import json
 import math
@@ -42,10 +42,10 @@ def test_a_household_of_four_loses_four_times_a_pure_epsilon(folder):
     assert [bound(metric["people"]) for metric in fields["metrics"]] == [(4, 0, "pure"), (4, 0, "pure"), (0, 0, "pure")]
     assert fields["people"] == {
         "count": 4, "unit": "user", "epsilon": 8.0, "delta": 0.0, "by": "pure", "also": [],
-        "guarantee": "any 4 people together: at most epsilon = 8",
+        "guarantee": "any 4 people lose at most epsilon = 8",
     }  # fmt: skip
-    assert text.count("\n      any 4 people together: at most epsilon = 4\n") == 2
-    assert "\n      any 4 people together: at most epsilon = 8\n" in text
+    assert text.count("\n      any 4 people lose at most epsilon = 4\n") == 2
+    assert "\n      any 4 people lose at most epsilon = 8\n" in text
 
 
 def test_approximate_metrics_have_the_delta_of_a_group(folder):
@@ -54,7 +54,7 @@ def test_approximate_metrics_have_the_delta_of_a_group(folder):
     epsilon, delta, by = bound(fields["people"])
     assert (epsilon, by, fields["people"]["unit"]) == (4, "approximate", "user-1h")
     assert group.delta <= Fraction(delta) <= group.delta * (1 + Fraction(1, 10**15))
-    assert "any 4 people in one hour each together: at most epsilon = 4, delta = 0.0000312\n" in text
+    assert "any 4 people in one hour each lose at most epsilon = 4, delta = 0.0000312\n" in text
     assert bound(fields["metrics"][0]["people"]) == bound(fields["people"])
 
 
@@ -70,7 +70,7 @@ def test_gaussian_noise_is_counted_by_its_rho_and_says_what_the_delta_of_one_per
         exact = rho.loss(Fraction(str(told["delta"]))).epsilon
         assert exact <= Fraction(told["epsilon"]) * (1 + Fraction(1, 10**12)) <= exact * (1 + Fraction(1, 10**9))
     assert (
-        "any 4 people together: at most epsilon = 3.55481, delta = 0.0312 (zCDP) or epsilon = 5.25007, "
+        "any 4 people lose at most epsilon = 3.55481, delta = 0.0312 (zCDP) or epsilon = 5.25007, "
         "delta = 0.001 (zCDP)\n"
     ) in text
 
@@ -84,10 +84,10 @@ def test_periods_and_events_of_several_people_are_counted_by_the_ledgers_unit(fo
     text, fields = asked(SUM + CAP + 'unit = "user-5h"', SUM + CAP, people=2, unit="user-day")
     assert [metric["people"]["epsilon"] for metric in fields["metrics"]] == [12, 2]
     assert fields["people"]["epsilon"] == 14
-    assert "any 2 people in one day each together: at most epsilon = 14" in text
+    assert "any 2 people in one day each lose at most epsilon = 14" in text
     text, fields = asked(SUM + 'unit = "event"', SUM + CAP, people=3, unit="event")
     assert [metric["people"]["epsilon"] for metric in fields["metrics"]] == [3, 3]
-    assert "any 3 events together: at most epsilon = 6" in text
+    assert "any 3 events lose at most epsilon = 6" in text
 
 
 @pytest.mark.parametrize("unit", ["user", "user-day"])

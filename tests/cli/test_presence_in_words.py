@@ -71,7 +71,7 @@ def checked(metric: str, *, privacy: str = "", people: int | None = None) -> tup
 def test_it_says_first_that_being_there_is_hidden_and_then_what_is_public(folder):
     text, fields = checked(METRIC)
     assert (
-        "  epsilon = 1 per person: whether one person is there at all, and all that is in their records, for ever, "
+        "  epsilon = 1 per person, for ever: whether one person is there at all, and all that is in their records, "
         "however often it is released; at most 8 samples of a person count; the number of samples, "
     ) in text
     paragraph = fields["guarantee"]

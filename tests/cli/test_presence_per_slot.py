@@ -64,9 +64,10 @@ def test_a_key_needs_as_many_people_as_fill_its_threshold_with_their_first_weigh
 def test_a_check_says_whose_presence_is_hidden_and_which_cells_are_shown(folder):
     text, fields = checked(METRIC + FOUND)
     assert (
-        "  epsilon = 1, delta = 0.000000001 per person and hour, without limit over time: whether one person is "
-        "there at all in one hour of event time, and all that is in their records of it, and as much again in the "
-        "next, however often it is released; at most 4 samples of a person and hour count, over all cells "
+        "  epsilon = 1, delta = 1e-9 per person and hour, in a week (any 7 days) up to epsilon = 168, with a delta "
+        "that promises nothing, in a year (any 365 days) up to epsilon = 8760, with a delta that promises nothing: "
+        "whether one person is there at all in one hour of event time, and all that is in their records of it, however "
+        "often it is released; at most 4 samples of a person and hour count, over all cells "
         "together; cells that nobody declared are found in each slot anew, with epsilon = 0.5 of that and its "
         "delta: one is released once about 42 have come to it, each a person and hour; a person and hour counts so "
         "for the first cell of a slot that they are in, and with their samples in every cell that is released; the "

@@ -13,7 +13,7 @@ from shoal.agents.audit import key_file
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.session import open_session
 from shoal.agents.cli.commands import audit, budget, check
-from shoal.agents.guarantee import together
+from shoal.agents.guarantee import statement
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError
@@ -69,6 +69,12 @@ def told(*metrics: str, unit: str | None = None) -> tuple[str, dict[str, object]
     return said[0].stdout, json.loads(said[1].stdout)
 
 
+def spans(week: str, year: str) -> str:
+    """The loss of a week and of a year."""
+    return f"in a week (any 7 days) up to epsilon = {week}, in a year (any 365 days) up to epsilon = {year}"
+
+
+DAYS = spans("7", "365")
 SUM = 'statistic = "sum"\nstep = "1h"\nepsilon = 1\n'
 CAP = "max_contributions = 64\n"
 
@@ -76,25 +82,25 @@ CAP = "max_contributions = 64\n"
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (SUM + CAP, "epsilon = 1 per person: all values of one person in this metric, for ever, however often"),
+        (SUM + CAP, "epsilon = 1 per person, for ever: all values of one person in this metric, however often"),
         (
             SUM + CAP + 'unit = "user-day"',
-            "epsilon = 1 per person and day, without limit over time: all values of one person in this metric in one "
-            "day of event time, and as much again in the next, however often it is released; who contributes",
+            f"epsilon = 1 per person and day, {DAYS}: all values of one person in this metric in one day of event "
+            "time, however often it is released; who contributes",
         ),
-        (SUM + 'unit = "event"', "epsilon = 1 per event: weak, a person has many: the value of one event in this"),
+        (SUM + 'unit = "event"', "epsilon = 1 per event, without limit over time: the value of one event in this"),
         (
             SUM + CAP + 'delta = 1e-6\ndecay = { kind = "window", length = "2h" }',
-            "epsilon = 1, delta = 0.000001 per person:",
+            "epsilon = 1, delta = 0.000001 per person, for ever:",
         ),
         (
             'statistic = "count"\nstep = "1h"\nepsilon = 1\n' + CAP + 'unit = "user-12h"\ngroup = "g"',
             "a count is exact, public and for free: who contributes when, and in which group, is public; a person and "
-            "12h counts in at most 1 group, with at most 64 samples in all together",
+            "12h counts in at most 1 group, with at most 64 samples in all",
         ),
         (
             SUM + CAP + 'group = "g"\nmax_groups_per_user = 3',
-            "is public; a person counts in at most 3 groups, with at most 64 samples in all together, so that epsilon "
+            "is public; a person counts in at most 3 groups, with at most 64 samples in all, so that epsilon "
             "is not split",
         ),
         (SUM + 'unit = "event"\ngroup = "g"', "and in which group, is public\n"),
@@ -141,7 +147,7 @@ def test_the_guarantee_is_said_in_words(folder, lines, said):
 def test_a_slot_says_whether_groups_or_cells_are_public(folder, place, first, named):
     slots = 'statistic = "slot-mean"\nslot = "1d"\nepsilon = 1\nmax_cells = 2\nmin_users = 9\nmax_contributions = 3\n'
     text, _ = told(slots + place)
-    assert f"  {first}; epsilon = 1 per person and day, without limit over time: all values of one person" in text
+    assert f"  {first}; epsilon = 1 per person and day, {DAYS}: all values of one person" in text
     assert (
         f"; in a slot they count in at most 2 {named}s, which share what the slot has; with at most 3 samples in each; "
         f"{named}s with fewer than 9 users are not released, which is a courtesy\n"
@@ -176,7 +182,8 @@ PERSON = "A person is one value of who: whoever has two of them loses twice. "
 WHEN = "That they were there, when and how often, is not protected (fields who and at). "
 FACTOR = "changes the probability of anything that can be seen without the key by at most a factor of "
 BELIEF = "Someone who thought something about it 10 % likely could come to "
-HABIT = " What shows in many of them, as a habit does, is hardly protected. "
+HABIT = " What shows in many days, as a habit does, is hardly protected. "
+BOUND = 'For one epsilon for ever use unit = "user".'
 
 
 @pytest.mark.parametrize(
@@ -185,18 +192,20 @@ HABIT = " What shows in many of them, as a habit does, is hardly protected. "
         (
             (SUM + CAP,),
             None,
-            "What a person did is protected (field x). " + WHEN + "Whatever the metric releases, for ever: what one "
-            f"person did {FACTOR}2.72 (epsilon = 1). {BELIEF}think it at most 23.2 % likely. {PERSON}"
+            "What a person did is protected (field x). "
+            + WHEN
+            + "Per person, for ever: epsilon = 1. Whatever the metric "
+            f"releases, for ever: what one person did {FACTOR}2.72 (epsilon = 1). {BELIEF}think it at most 23.2 % "
+            f"likely. One person loses up to epsilon = 1 in a week, in a year and for ever. {PERSON}"
             "The ledger then holds epsilon = 1, of a budget of epsilon = 10, delta = 0.001. "
             "To raise the budget is an act of its own, and logged.",
         ),
         (
             (SUM + CAP + 'unit = "user-5h"', SUM + CAP, COUNT),
             "user-day",
-            "Whatever the 3 metrics release together, for ever: what one person did in one day "
-            f"{FACTOR}1100 (epsilon = 7). {BELIEF}be all but certain of it; this budget protects little. Each further "
-            "day of the same person has "
-            f"as much again: k of them lose up to k times epsilon, and 10 of them epsilon = 70.{HABIT}"
+            "Per person and day, in 3 metrics: epsilon = 7. Whatever the 3 metrics release, for ever: what one person "
+            f"did in one day {FACTOR}1100 (epsilon = 7). {BELIEF}be all but certain of it; this budget protects "
+            f"little. One person in k days loses up to k times epsilon: {spans('49', '2555')}. {BOUND}{HABIT}"
             "m0 protects a person and 5h: one person and day has a part in up to 6 of them, and all of these are "
             "counted here. m1 protects a person, which is more and counts once. "
             f"{PERSON}The ledger then holds epsilon = 7, of",
@@ -205,24 +214,26 @@ HABIT = " What shows in many of them, as a habit does, is hardly protected. "
             (SUM + CAP + WINDOW + 'unit = "user-12h"\ngroup = "where"',),
             "user-day",
             "That they were there, when, in which group and how often, is not protected (fields who, at and where). "
-            f"Whatever the metric releases, for ever: what one person did in one day {FACTOR}7.39 and a further "
-            "0.00000372 (epsilon = 2, delta = 0.00000372). Each further day of the same person has as much again: k of "
-            "them lose up to k times epsilon, and 10 of them epsilon = 20, with a delta that promises nothing.",
+            "Per person and day: epsilon = 2, delta = 0.00000372. Whatever the metric releases, for ever: what one "
+            f"person did in one day {FACTOR}7.39 and a further 0.00000372 (epsilon = 2, delta = 0.00000372). One "
+            "person in k days loses up to k times epsilon: "
+            f"{spans('14, delta = 0.700', '730, with a delta that promises nothing')}. {BOUND}",
         ),
         (
             (SUM + 'unit = "event"',),
             None,
-            f"What an event says is protected (field x). {WHEN}Whatever the metric releases, for ever: the value of "
-            f"one event {FACTOR}2.72 (epsilon = 1). {BELIEF}think it at most 23.2 % likely. Each further event of the "
-            f"same person has as much again: k of them lose up to k times epsilon, and 10 of them epsilon = 10.{HABIT}",
+            f"What an event says is protected (field x). {WHEN}Per event: epsilon = 1. Whatever the metric releases, "
+            f"for ever: the value of one event {FACTOR}2.72 (epsilon = 1). {BELIEF}think it at most 23.2 % likely. One "
+            "person with k events loses up to k times epsilon: a week and a year have no limit. "
+            f"{BOUND}{HABIT.replace('days', 'events')}",
         ),
         ((COUNT,), None, f"  {WHEN}The metrics are counts, which use no values.\n"),
     ],
 )
-def test_what_all_metrics_guarantee_together_is_said_in_one_paragraph(folder, metrics, unit, said):
+def test_what_all_metrics_guarantee_is_said_in_one_paragraph(folder, metrics, unit, said):
     text, fields = told(*metrics, unit=unit)
     assert said in text
-    assert f"taken together\n      {fields['guarantee']}\n" in text
+    assert f"all metrics\n      {fields['guarantee']}\n" in text
 
 
 def test_what_was_charged_before_is_counted_with_the_new(folder):
@@ -255,7 +266,7 @@ def test_factors_are_rounded_up_and_told_as_long_as_they_mean_anything():
     ):
         metrics = [section | {"epsilon": epsilon}]
         config = Config.model_validate({"privacy": {"epsilon": 200}, "metric": metrics})
-        said, shown = str(together(config, Loss(Fraction(epsilon)))), exact_text(Fraction(epsilon))
+        said, shown = str(statement(config, Loss(Fraction(epsilon)))), exact_text(Fraction(epsilon))
         assert f"by at most a factor of {factor} (epsilon = {shown}). {BELIEF}{belief}." in said
         assert "(field u and the records' timestamps)" in said
 

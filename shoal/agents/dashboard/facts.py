@@ -9,9 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 from shoal.agents.audit.budget import BudgetReport
-from shoal.agents.guarantee import Statement, amount, at_most, beliefs, guarantee, per, together, told
+from shoal.agents.guarantee import Statement, guarantee, statement, words_of, words_of_all
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
 from shoal.mechanisms.spec import VALUES
+from shoal.models import loss_words
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.unit import parse_unit
@@ -31,7 +32,7 @@ def metric_facts(section: MetricSection) -> dict[str, Any]:
         "group": section.group,
         "ranges": _ranges(section),
         "chooses_end": section.clip is not None,
-        "epsilon": exact_text(section.epsilon),
+        "loss": words_of(section).brief,
         "cap": section.max_contributions,
         "decay": decay.kind,
         "length": None if not decay.length else decay.length / 1e6,
@@ -42,6 +43,11 @@ def metric_facts(section: MetricSection) -> dict[str, Any]:
         "simultaneous": section.simultaneous,
         "guarantee": guarantee(section),
     }
+
+
+def loss_stated(facts: Mapping[str, Any]) -> str:
+    """Loss of one unit in all releases of a metric, as they state it; empty if they state none."""
+    return loss_words.brief_of_release(facts.get("epsilon"), facts.get("delta", 0), str(facts.get("unit", "unit")))
 
 
 def times_agreed(config: Config) -> dict[str, dict[str, Any]]:
@@ -83,14 +89,15 @@ def privacy_facts(config: Config, book: BudgetReport | None, stated: Stated | No
     budget = config.privacy if book is None else book
     values = _names(path for metric in config.metric if not is_public(metric) for path in metric.value_fields)
     pattern = _names(path for metric in config.metric for path in metric.paths().values())
-    statement = together(config, total)
+    said = statement(config, total)
     return {
-        "headline": _headline(config, total),
+        "headline": _headline(config, total, len(charges)),
         "missing": " ".join(filter(None, missing)),
-        "sentences": _sentences(config, statement, total, is_ledger=book is not None),
+        "sentences": _sentences(config, said, total, is_ledger=book is not None),
         "protected": values + pattern if config.protects_presence else values,
-        "public": " ".join(statement.public),
+        "public": " ".join(said.public),
         "budget": amounts(budget.epsilon, budget.delta),
+        "per": loss_words.per(unit),
         "charged": amounts(total.epsilon, total.delta),
         "charges": [
             {"metric": metric, "version": version, "state": state, **amounts(epsilon, delta)}
@@ -101,29 +108,20 @@ def privacy_facts(config: Config, book: BudgetReport | None, stated: Stated | No
     }
 
 
-def _headline(config: Config, total: Loss) -> dict[str, Any] | None:
-    """What all of it together may tell, in parts; None if it costs nothing."""
+def _headline(config: Config, total: Loss, metrics: int) -> dict[str, Any] | None:
+    """What all releases may reveal, in parts; None if they cost nothing."""
     if not total.epsilon:
         return None
-    done = (
-        "whether one person is there at all, or what they did," if config.protects_presence else "what one person did"
-    )
-    return {
-        "whole": f"Whatever is published here, for ever and all together, changes what can be learned about {done} by "
-        "at most a",
-        "most": at_most(total),
-        "whom": f"({per(parse_unit(config.unit))}).",
-        "belief": " ".join(beliefs(total)),
-    }
+    words = words_of_all(config, total, metrics)
+    return loss_words.headline(parse_unit(config.unit), words, total, config.relation)
 
 
-def _sentences(config: Config, statement: Statement, total: Loss, *, is_ledger: bool) -> str:
+def _sentences(config: Config, said: Statement, total: Loss, *, is_ledger: bool) -> str:
     """The statement of `shoal check`; without a ledger none on what it holds, for it may hold more."""
-    if is_ledger or not statement.ledger:
-        return str(statement)
-    budget = amount(config.privacy.epsilon, config.privacy.delta)
-    here = f"All on this page together: {told(total)}, of a budget of {budget}; a ledger may hold more."
-    return str(replace(statement, ledger=(here,)))
+    if is_ledger or not said.ledger:
+        return str(said)
+    here = loss_words.page_holds(total, Loss(config.privacy.epsilon, config.privacy.delta))
+    return str(replace(said, ledger=(here,)))
 
 
 def _loss_stated(facts: dict[str, Any], config: Config) -> Loss | None:

@@ -6,7 +6,7 @@ from typing import Any
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.dashboard.book import Book
 from shoal.agents.dashboard.cells import polygons, said
-from shoal.agents.dashboard.facts import metric_facts, privacy_facts, times_agreed
+from shoal.agents.dashboard.facts import loss_stated, metric_facts, privacy_facts, times_agreed
 from shoal.mechanisms.spec import ADD_REMOVE
 from shoal.models.config.file import Config
 
@@ -28,6 +28,7 @@ def snapshot(
         section = sections.get(metric["name"])
         is_same = section is not None and section.version == metric["version"]
         metric["said"] = metric_facts(section) if section is not None and is_same else None
+        metric["loss"] = loss_stated(metric["facts"])
         metric["label"] = label
         metric["places"] = polygons(metric["groups"])
         if metric["places"] is not None:

@@ -188,7 +188,7 @@ class Inspection:
         if self._people is not None:
             add_people(self._fields, config, self._people)
         found = self.findings.sections["guarantee"]
-        found.ok("of each metric, and of all together", *in_words(self._fields))
+        found.ok("of each metric, and of all of them", *in_words(self._fields))
         if agreement is None:
             found.leave("what would be charged needs the key, and a ledger that takes these metrics")
 

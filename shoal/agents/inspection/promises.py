@@ -10,10 +10,10 @@ from typing import Any
 
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.audit.requests import Agreement, Registration
-from shoal.agents.guarantee import amount, guarantee, per, together
+from shoal.agents.guarantee import guarantee, statement, unit_of
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
 from shoal.models.config.file import Config
-from shoal.models.config.unit import parse_unit
+from shoal.models.loss_words import held
 
 LIMITS = "docs/explanation/known-limits.md"
 UNDOING = f"what may undo this guarantee, such as another metric on a copy of the topic, is in {LIMITS}"
@@ -23,7 +23,7 @@ FORM = "a missing or non-numeric value is public too: whether a record is accept
 
 
 def promises(config: Config, agreement: Agreement | None, book: BudgetReport | None) -> dict[str, Any]:
-    """Each metric and all together, in words; `book` is the ledger's before anything is charged.
+    """Each metric and all of them, in words; `book` is the ledger's before anything is charged.
 
     Without an agreement with the ledger, what that would say is null.
     """
@@ -42,12 +42,12 @@ def promises(config: Config, agreement: Agreement | None, book: BudgetReport | N
         }
         for metric in config.metric
     ]
-    unit = parse_unit(config.unit)
+    unit = unit_of(config)
     return {
         "metrics": metrics,
-        "guarantee": _together(config, agreement, book),
+        "guarantee": _of_all(config, agreement, book),
         "unit": unit.name,
-        "budget": f"{amount(config.privacy.epsilon, config.privacy.delta)} {per(unit)}",
+        "budget": held(unit, config.privacy.epsilon, config.privacy.delta),
         **(
             {"relation": config.relation, "beats": BEATS if config.has_kafka else OF_FILES}
             if config.protects_presence
@@ -56,11 +56,11 @@ def promises(config: Config, agreement: Agreement | None, book: BudgetReport | N
     }
 
 
-def _together(config: Config, agreement: Agreement | None, book: BudgetReport | None) -> str:
-    """What all metrics guarantee together; without an agreement no sentence on what the ledger then holds."""
+def _of_all(config: Config, agreement: Agreement | None, book: BudgetReport | None) -> str:
+    """What all metrics guarantee; without an agreement no sentence on what the ledger then holds."""
     if agreement is None:
-        return str(replace(together(config, NOTHING), ledger=()))
-    return str(together(config, _charged(agreement, book)))
+        return str(replace(statement(config, NOTHING), ledger=()))
+    return str(statement(config, _charged(agreement, book)))
 
 
 def _charged(agreement: Agreement, book: BudgetReport | None) -> Loss:
@@ -82,7 +82,7 @@ def in_words(fields: dict[str, Any]) -> Iterator[str]:
         yield f"      {metric['guarantee']}"
         yield from _of_people(metric)
     yield f"      {fields.get('beats', FORM)}"
-    yield "    taken together"
+    yield "    all metrics"
     yield f"      {fields['guarantee']}"
     yield from _of_people(fields)
 
@@ -96,6 +96,6 @@ def _state(metric: dict[str, Any]) -> str:
 
 
 def _of_people(fields: dict[str, Any]) -> Iterator[str]:
-    """The line on what people lose together, where that was asked."""
+    """The line on what people lose, where that was asked."""
     if "people" in fields:
         yield f"      {fields['people']['guarantee']}"

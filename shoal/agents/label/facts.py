@@ -14,7 +14,7 @@ from shoal.agents.audit.guards import differing
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.requests import Registration
 from shoal.agents.audit.session import registration_of, terms_of
-from shoal.agents.guarantee import Statement, amount, guarantee, per, together
+from shoal.agents.guarantee import Statement, guarantee, statement, words_of_all
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
 from shoal.mechanisms.spec import VALUES
 from shoal.mechanisms.words import exact_duration
@@ -23,6 +23,7 @@ from shoal.models.config.metric import MetricSection
 from shoal.models.config.unit import parse_unit
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
+from shoal.models.loss_words import LossWords, brief_of_release, held
 from shoal.models.tables import ACTIVE, MetricVersion
 from shoal.models.version import VersionId
 
@@ -62,6 +63,7 @@ class Facts:
     relation: str
     budget: Loss
     statement: Statement
+    words: LossWords  # of all that is charged
     metrics: tuple[MetricFacts, ...]
     others: tuple[MetricFacts, ...]  # of the same ledger: of other apps, and versions out of use
     since: str | None  # when the first version of the ledger was registered, an ISO time
@@ -75,11 +77,6 @@ class Facts:
         """What the budget leaves; never below 0, for the ledger refuses more."""
         held, charged = self.budget, self.charged
         return Loss(max(Fraction(0), held.epsilon - charged.epsilon), max(Fraction(0), held.delta - charged.delta))
-
-    @property
-    def whose(self) -> str:
-        """Whose loss the budget bounds."""
-        return per(parse_unit(self.unit))
 
     def described(self) -> dict[str, Any]:
         """All that the digest covers: what is released, what it costs and of what, and in which log it is."""
@@ -115,7 +112,7 @@ class Facts:
         }
 
     def budget_in_words(self) -> str:
-        return f"{amount(self.budget.epsilon, self.budget.delta)} {self.whose}"
+        return held(parse_unit(self.unit), self.budget.epsilon, self.budget.delta)
 
 
 def _amount(loss: Loss) -> dict[str, float]:
@@ -159,7 +156,8 @@ def facts_of(config: Config, ledger: Ledger | None) -> Facts:
         unit=parse_unit(config.unit).name,
         relation=config.relation,
         budget=Loss(budget.epsilon, budget.delta),
-        statement=together(config, charged),
+        statement=statement(config, charged),
+        words=words_of_all(config, charged, len(metrics) + len(others)),
         metrics=metrics,
         others=others,
         since=min((row.registered for row in rows), default=None),
@@ -198,7 +196,7 @@ def _refuse_other(registration: Registration, row: MetricVersion | None) -> None
 def _of_row(row: MetricVersion) -> MetricFacts:
     where = f"of app {row.app}" if row.state == ACTIVE else f"of app {row.app}, {row.state}"
     charge = Loss(row.charge_epsilon, row.charge_delta)
-    promise = f"{amount(row.epsilon, row.delta)} per {row.unit}"
+    promise = brief_of_release(row.epsilon, row.delta, row.unit)
     return MetricFacts(
         row.app, row.metric, row.version, row.state, where, promise, Loss(row.epsilon, row.delta), charge, row.unit,
         row.relation, row.digest,

@@ -8,9 +8,9 @@ from importlib.resources import files
 from string import Template
 
 from shoal import __version__
-from shoal.agents.guarantee import told
 from shoal.agents.label.facts import Facts, MetricFacts
 from shoal.agents.label.text import sections
+from shoal.models.loss_numbers import told
 
 
 def page(facts: Facts) -> str:

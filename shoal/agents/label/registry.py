@@ -12,10 +12,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from shoal import __version__
-from shoal.agents.guarantee import told
 from shoal.agents.label.facts import Facts
 from shoal.mechanisms.spec import VALUES
 from shoal.models.errors import InputError
+from shoal.models.loss_numbers import told
 
 TODO = "TODO"
 Texts = list[str]
@@ -198,7 +198,7 @@ def _made(facts: Facts, today: date) -> Record:
             ),
             deployment_model=Model(
                 release_type_details=(
-                    f"The stated loss covers all releases for ever {facts.whose}; the budget is never reset."
+                    f"The stated loss covers all releases, for ever. {facts.words.cost} The budget is never reset."
                 )
             ),
             accounting=Accounting(),

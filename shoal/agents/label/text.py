@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from textwrap import fill
 
-from shoal.agents.guarantee import told
 from shoal.agents.label.facts import Facts, MetricFacts
+from shoal.models.loss_numbers import told
 
 WIDTH = 100
 
@@ -35,7 +35,7 @@ def _lines(facts: Facts) -> Iterator[str]:
 
 
 def sections(facts: Facts) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What is said of all metrics together: a title and its sentences."""
+    """What is said of all metrics: titles with their sentences."""
     if facts.statement.protected:
         yield "Protected", facts.statement.protected
     yield "Not protected", facts.statement.public

@@ -109,5 +109,5 @@ def clauses(spec: Spec, loss: str) -> Iterator[str]:
         split = "" if spec.statistic == "count" else ", so that epsilon is not split"
         yield (
             f"a {unit.words()} counts in at most {many(spec.max_groups_per_user, 'group')}, with at most "
-            f"{spec.contribution_limit} samples in all together{split}"
+            f"{spec.contribution_limit} samples in all{split}"
         )

@@ -13,8 +13,8 @@ from shoal.agents.audit.budget import BudgetReport, Charge
 from shoal.agents.cli.main import app
 from shoal.agents.dashboard.book import Book
 from shoal.agents.dashboard.facts import metric_facts, privacy_facts, times_agreed
-from shoal.agents.guarantee import SEEN_OF_PRESENCE
 from shoal.models.config.file import Config, load
+from shoal.models.loss_words import SEEN_OF_PRESENCE
 from tests.support.releases import lines, release
 
 CONFIG = """
@@ -64,10 +64,13 @@ def test_what_the_configuration_lacks_is_added_as_releases_state_it(config: Conf
     said = facts(config, release("basket", 1, 1.0), release("other", 1, 1.0, epsilon=0.5, delta=1e-9))
     assert said["charged"] == {"epsilon": 3.5, "text": "3.5", "delta": "0.000000001"}
     assert said["headline"]["most"] == "factor of 33.2 and a further 1e-9"
-    assert said["headline"]["belief"] == ""
+    assert said["headline"]["rest"] == (
+        ". Per person, for ever, in 2 metrics: epsilon = 3.5, delta = 1e-9. One person loses up to epsilon = 3.5, "
+        "delta = 1e-9 in a week, in a year and for ever."
+    )
     assert said["missing"] == ""
     assert "The ledger then holds" not in said["sentences"]
-    assert "epsilon = 3.5, delta = 1e-9, of a budget of epsilon = 8" in said["sentences"]
+    assert "The sum on this page is epsilon = 3.5, delta = 1e-9, of a budget of epsilon = 8" in said["sentences"]
     assert [each["state"] for each in said["charges"]] == ["planned", "as releases say"]
 
 
@@ -127,7 +130,7 @@ def test_of_presence_there_is_an_end_that_is_chosen_and_one_in_time(path: Path) 
     assert times_agreed(config)["basket"] == {
         "topic": "purchases", "every": 86_400.0, "lateness": 0.0, "end": 1_773_187_200.0
     }  # fmt: skip
-    assert "or what they did, by at most a" in facts(config, release("m", 1, 1.0))["headline"]["whole"]
+    assert "whether one person is there changes what can be" in facts(config, release("m", 1, 1.0))["headline"]["whole"]
 
 
 def test_what_is_exact_costs_nothing(config: Config) -> None:

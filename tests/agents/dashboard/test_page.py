@@ -229,11 +229,14 @@ def test_a_configuration_adds_what_was_promised(browser: Browser, tmp_path: Path
     with browser.tab() as tab:
         tab.open((tmp_path / "page.html").as_uri())
         said = tab.text("#privacy")
-        assert "by at most a factor of 12.2 (per person). Someone who thought something" in said
-        assert "ε 2.5 of ε 4" in said
+        assert "by at most a factor of 12.2. Someone who thought something" in said
+        assert "One person loses up to epsilon = 2.5 in a week, in a year and for ever." in said
+        assert "ε 2.5 of ε 4 per person, for ever" in said
         assert "amount, wait" in said
         assert "That they were there, when and how often, is not protected (fields customer and at)." in said
-        assert "mean of amount; released every day; ε 1.5" in tab.text("#m-basket")
+        assert "mean of amount; released every day; epsilon = 1.5 per person, for ever; clipped" in tab.text(
+            "#m-basket"
+        )
         assert "Nothing is released yet of wait." in tab.text("#note")
         assert violations(tab) == []
 

@@ -148,7 +148,7 @@ def test_after_a_file_run_the_same_may_be_repeated_and_the_guarantee_is_said(end
     # and what is asked about people is answered
     said = CliRunner().invoke(app, ["check", "shoal.toml", "--people", "4"])
     assert said.exit_code == 0
-    assert said.stdout.count("any 4 people in one hour each together: at most epsilon = 4\n") == 2
+    assert said.stdout.count("any 4 people in one hour each lose at most epsilon = 4\n") == 2
 
 
 def test_a_worker_does_not_go_on_with_a_version_that_ended_and_the_guarantee_is_said(ended):
@@ -181,7 +181,7 @@ def test_whatever_the_ledger_refuses_the_guarantee_is_said(ended, wrong, said):
     assert stands(shown)
     told = CliRunner().invoke(app, ["check", "shoal.toml", "--people", "4"]).stdout.splitlines()
     assert "    level version 1 (charge not checked)" in told
-    assert told.count("      any 4 people in one hour each together: at most epsilon = 4") == 2
+    assert told.count("      any 4 people in one hour each lose at most epsilon = 4") == 2
     assert "  not checked  what would be charged needs the key, and a ledger that takes these metrics" in told
 
 

@@ -11,13 +11,13 @@ import typer
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.output import AsJson, ConfigPath, result, say
-from shoal.agents.guarantee import weakened
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.mechanisms.spec import VALUES
 from shoal.models.config.file import Config, load
 from shoal.models.config.unit import parse_unit
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
+from shoal.models.loss_words import weakened
 from shoal.models.tables import ACTIVE
 from shoal.models.version import VersionId
 
