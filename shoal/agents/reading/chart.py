@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import TYPE_CHECKING
 
+from shoal.agents.guarantee import words_of
 from shoal.agents.reading.digits import interval, printable, short, when
 from shoal.agents.reading.fields import OF_MEANS, part_of
 from shoal.agents.reading.record import OF_BINS, QUANTILE, Release, iso_of
@@ -27,6 +28,7 @@ from shoal.agents.reading.series import (
     thinned,
     ticks,
 )
+from shoal.models.loss_words import brief_of_release
 from shoal.models.times import EPOCH
 
 if TYPE_CHECKING:
@@ -115,12 +117,12 @@ def _drawn(figure: Figure) -> str:
     if figure.is_exact:
         about.append("exact and public")
     elif last.epsilon is not None:
-        delta = f", δ {last.delta:g}" if last.delta else ""
-        about.append(f"ε {last.epsilon:g}{delta} per {printable(last.unit or 'unit')}, for all of it together")
+        about.append(_loss(figure))
     shown = len(figure.series)
     if figure.all_of_them > shown:
         about.append(f"{shown} of {figure.all_of_them:,} shown: only(group=...) chooses")
-    title = f"<b>{escape(printable(figure.metric))}</b> <span style='{QUIET}'>{escape('; '.join(about))}</span>"
+    told = escape("; ".join(filter(None, about)))
+    title = f"<b>{escape(printable(figure.metric))}</b> <span style='{QUIET}'>{told}</span>"
     small = shown > 1
     scales = {
         name: reach([s for s in figure.series if s.name == name], zero=figure.is_exact)
@@ -130,6 +132,14 @@ def _drawn(figure: Figure) -> str:
     panels = "".join(_panel(figure, each, scales[each.name], times, small) for each in figure.series)
     grid = f'<div style="display:flex;flex-wrap:wrap;gap:4px 16px">{panels}</div>'
     return f'<div style="margin:0 0 12px"><div>{title}</div>{grid}</div>'
+
+
+def _loss(figure: Figure) -> str:
+    """Loss of one unit in all releases of the metric: by the configuration, or as the last release states it."""
+    if figure.section is not None:
+        return words_of(figure.section).brief
+    last = figure.last
+    return brief_of_release(last.epsilon or 0, last.delta or 0, printable(last.unit or "unit"))
 
 
 def _panel(figure: Figure, series: Series, scale: tuple[float, float], times: tuple[float, float], small: bool) -> str:

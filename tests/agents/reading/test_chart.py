@@ -102,7 +102,7 @@ def test_every_metric_has_its_last_number_with_its_interval():
     assert LEGEND in text
     assert "Grey: nothing known yet." in text
     assert len(list(pieces(markup, "rect"))) == 1  # basket has no sample at first
-    assert "ε 1 per user, for all of it together" in text
+    assert "epsilon = 1 per person, for ever" in text
     assert not said(drawn(release("a", 1, 5.0))).endswith("Grey: nothing known yet.")
 
 
@@ -125,7 +125,7 @@ CASES = [
         "amount 90 ± 60 (30 to 150), noise as wide as half of the range: not of use, 2026-03-02",
     ),
     (release("basket", 1, [90.0, 4.0], low=[30.0, 3.9], high=[150.0, 4.1]), "tip 4.00 ± 0.10 (3.90 to 4.10), 2026"),
-    (release("sales", 1, 1.0, version=1) | {"delta": 1e-6}, "ε 1, δ 1e-06 per user"),
+    (release("sales", 1, 1.0, version=1) | {"delta": 1e-6}, "epsilon = 1 per person, for ever"),
 ]
 
 
