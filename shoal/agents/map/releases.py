@@ -16,6 +16,7 @@ from shoal.agents.reading.fields import is_release
 from shoal.mechanisms.spec import ADD_REMOVE
 from shoal.models.errors import InputError
 from shoal.models.events import Refused, parse
+from shoal.models.loss_words import brief_of_release
 from shoal.models.times import time_of_text
 
 
@@ -115,10 +116,9 @@ def _choose(maps: dict[str, bool], name: str, metric: str | None) -> str:
 
 
 def _promise(fields: dict[str, Any]) -> str:
+    """Loss that a release states; empty if it states none."""
     epsilon, unit, delta = map(fields.get, ("epsilon", "unit", "delta"))
-    if epsilon is None:
-        return ""
-    return f"epsilon {epsilon}" + (f", delta {delta}" if delta else "") + (f" per {unit}" if unit else "")
+    return brief_of_release(epsilon, delta or 0, str(unit or "unit"))
 
 
 def _slots(releases: list[dict[str, Any]], name: str) -> dict[str, dict[str, MapCell]]:

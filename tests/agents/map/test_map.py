@@ -63,7 +63,7 @@ def test_slots_come_in_order_of_time_with_their_cells() -> None:
     assert places.slots[HOURS[1]][CENTRE] == MapCell(None, None)
     assert [orjson.loads(line)["at"] for line in places.lines] == [HOURS[0], HOURS[0], HOURS[1]]
     assert places.cells == sorted([CENTRE, RING[0]])
-    assert (places.metric, places.promise) == ("speed", "epsilon 1.0 per user-slot")
+    assert (places.metric, places.promise) == ("speed", "epsilon = 1 per person and slot, without limit over time")
 
 
 def test_the_fullest_slot_is_the_one_with_most_numbers_and_of_several_the_last(places: Places) -> None:
@@ -78,7 +78,7 @@ def test_of_several_parts_the_mean_is_shown() -> None:
     }  # fmt: skip
     places = read(release(CENTRE) | parts)
     assert places.slots[HOURS[0]][CENTRE] == MapCell(20.0, 1.5)
-    assert places.promise == "epsilon 1.0, delta 1e-06 per user-slot"
+    assert places.promise == "epsilon = 1, delta = 0.000001 per person and slot, without limit over time"
 
 
 def test_of_several_versions_the_newest_is_shown() -> None:
