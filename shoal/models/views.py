@@ -58,7 +58,7 @@ ESTIMATES = VERSION | {
     "count_sd": "the standard deviation of that noise",
     "unit": "whom the metric's epsilon protects",
     "relation": RELATION,
-    "epsilon": "the privacy loss of one unit in all releases and groups of the metric together",
+    "epsilon": "the privacy loss of one unit, over all releases and groups of the metric",
     "delta": "its delta; 0 is pure differential privacy",
     "state": STATE,
     "id": "the release that it is of",

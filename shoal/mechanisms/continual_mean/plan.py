@@ -85,7 +85,7 @@ class MeanReport(MeanComparison):
         spec = self.spec
         low, high = map(float, spec.ranges[self.coordinate])
         groups = f", {spec.max_groups_per_user} groups of a user share it" if spec.max_groups_per_user > 1 else ""
-        fields = f" for {len(spec.values)} values together" if len(spec.values) > 1 else ""
+        fields = f" for {len(spec.values)} values" if len(spec.values) > 1 else ""
         delta = f", delta {exact_text(spec.delta)}" if spec.delta else ""
         return (
             f"{spec.name}: mean of {spec.values[self.coordinate]} in {low:g} .. {high:g}, epsilon "

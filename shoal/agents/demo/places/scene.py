@@ -29,7 +29,7 @@ METRIC, RESOLUTION, SLOT = "speed", 8, 3600
 MORNING = 1_772_431_200  # 2026-03-02T06:00:00Z, a Monday
 USERS, HOURS, RADIUS = 6_000, 4, 5.0
 
-# The unit is a bus and an hour: what it did in one hour, in all cells together, costs epsilon = 1. A bus counts in four
+# The unit is a bus and an hour: what it did in one hour, in all cells, costs epsilon = 1. A bus counts in four
 # cells at most; who was where decides in which, and how many of its samples pay. A cell in which few buses count is not
 # released.
 METRICS = """\

@@ -18,7 +18,7 @@ from shoal.agents.demo.view import board, gauge, plain_table
 from shoal.models.config.file import Config
 from shoal.models.times import end_of_tick, iso
 
-# Two metrics of one topic, the same promise: all values of a person together, epsilon = 1 each.
+# Two metrics of one topic, each with one promise: all values of a person, for ever, epsilon = 1.
 #
 # `basket`: the default, with a cap and a range that need no knowledge of these data. It finds out by itself that most
 # customers buy a few times and spend tens of dollars.
@@ -26,7 +26,7 @@ from shoal.models.times import end_of_tick, iso
 # `basket-full`: the paper's algorithm, for people with many samples. Here 11 of 23,570 have more than 64, and the noise
 # of seven counters stays: it is shown because that is how it is.
 METRICS = """\
-epsilon = 2.0                    # both metrics together, about all purchases of one customer
+epsilon = 2.0                    # of both metrics, about all purchases of one customer
 
 [[metric]]
 name = "basket"
