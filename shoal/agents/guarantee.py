@@ -3,7 +3,7 @@
 The sentences are those of shoal/models/loss_words.py; this finds their values in a configuration.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
@@ -13,6 +13,7 @@ from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.unit import Unit, most_steps, parse_unit
 from shoal.models.loss_words import LossWords, loss_words
+from shoal.stream.parameters import canonical, person_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,11 @@ def unit_of(config: Config) -> Unit:
     return replace(parse_unit(config.unit), of_a_user=max(known) if known and len(known) == len(limits) else None)
 
 
-def statement(config: Config, charged: Loss) -> Statement:
-    """What all metrics of a configuration guarantee; `charged` is all that the ledger will then hold."""
+def statement(config: Config, charged: Loss, persons: Mapping[str, str] | None = None) -> Statement:
+    """What all metrics of a configuration guarantee.
+
+    `charged` is all that the ledger will then hold, `persons` the user fields that it has, by topic.
+    """
     metrics, unit, budget = config.metric, unit_of(config), config.privacy
     total, of_presence = total_of(config), config.protects_presence
     public = words.SEEN_OF_PRESENCE if of_presence else _public(metrics)
@@ -79,7 +83,7 @@ def statement(config: Config, charged: Loss) -> Statement:
     return Statement(
         protected=(words.protected(unit, ADD_REMOVE if of_presence else VALUES, fields),),
         public=(public,),
-        loss=tuple(filter(None, _loss(config, unit, total))),
+        loss=tuple(filter(None, [*_loss(config, unit, total), words.people(_persons(config) | dict(persons or {}))])),
         ledger=(
             words.ledger_holds(charged, Loss(budget.epsilon, budget.delta)),
             "To raise the budget is an act of its own, and logged.",
@@ -107,7 +111,14 @@ def _loss(config: Config, unit: Unit, total: Loss) -> Iterator[str]:
         if metric.epsilon and metric.privacy_unit != unit:
             touched = most_steps(unit, metric.privacy_unit, (metric.relation, metric.relation))
             yield words.other_unit(metric.name, metric.privacy_unit, unit, touched)
-    yield words.people(metric.user for metric in metrics)
+
+
+def _persons(config: Config) -> dict[str, str]:
+    """The user field of each topic that names a person."""
+    found: dict[str, str] = {}
+    for metric in config.metric:
+        found |= person_in(canonical(metric))
+    return found
 
 
 def _public(metrics: Sequence[MetricSection]) -> str:

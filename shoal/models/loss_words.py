@@ -5,7 +5,7 @@ so that no two surfaces contradict one another (tests/agents/test_surfaces.py).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -167,9 +167,14 @@ def public(users: Iterable[str], paths: Sequence[tuple[str, str]], *, has_record
     )
 
 
-def people(fields: Iterable[str]) -> str:
-    """The sentence on who a person is."""
-    return f"A person is one value of {names(fields)}: whoever has two of them loses twice."
+def people(fields: Mapping[str, str]) -> str:
+    """The sentence on who a person is, by the user field of each topic of a ledger; empty without any.
+
+    >>> people({"purchases": "customer", "trips": "rider"})
+    'In this ledger a person is: customer in purchases, rider in trips. Whoever has two values of it loses twice.'
+    """
+    named = ", ".join(f"{field} in {topic}" for topic, field in sorted(fields.items()))
+    return f"In this ledger a person is: {named}. Whoever has two values of it loses twice." if named else ""
 
 
 def other_unit(metric: str, unit: Unit, ledger: Unit, touched: int | None) -> str:

@@ -203,8 +203,9 @@ def charted(config: Config) -> Surface:
     found = [record_of(json.dumps(each).encode()) for each in released(config)]
     releases = [each for each in found if isinstance(each, Release)]
     said: Surface = {metric.name: {} for metric in config.metric}
-    for name, sections in (("notebook", {(m.name, m.version): m for m in config.metric}), ("releases", {})):
-        for each in ElementTree.fromstring(html_of(releases, sections)).iter("span"):
+    for name, sections in (("notebook", {m.name: m for m in config.metric}), ("releases", {})):
+        chart = html_of(releases, lambda metric, _, sections=sections: sections.get(metric))  # type: ignore[misc]
+        for each in ElementTree.fromstring(chart).iter("span"):
             text = "".join(each.itertext())
             if "epsilon" in text:
                 metric = config.metric[sum(name in texts for texts in said.values())].name

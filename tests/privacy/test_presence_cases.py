@@ -294,4 +294,6 @@ def test_what_ends_a_worker_has_no_count_in_its_message(monkeypatch: pytest.Monk
             worker.bound(0, 2)
         said.append(worker.texts())
     assert said[0][0] == said[1][0]
-    assert "message ... of topic events, partition 0 (its offset ...) where ... was due; a message is lost" in said[0][0]
+    assert (
+        "message ... of topic events, partition 0 (its offset ...) where ... was due; a message is lost" in said[0][0]
+    )

@@ -4,7 +4,7 @@ A refusal ends its own section; what does not stand on it is looked at all the s
 has to be mended. The guarantee stands on the configuration alone, and is said whatever key, ledger and brokers say.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -71,13 +71,14 @@ class Inspection:
         self._fields |= asked.fields()
         self._warn(config, asked)
         self._kernel(config)
-        agreement = book = None
+        agreement = book = persons = None
         if key is not None and ledger is not None:
             self._states(config, asked, Session(self._path, config, key, ledger))
             self._logged(config, ledger, asked.passed)
             agreement = self._agree(Session(self._path, config, key, ledger), asked.partitions)
-            book = None if agreement is None else ledger.budget_report()
-        self._guarantee(config, agreement, book)
+            if agreement is not None:
+                book, persons = ledger.budget_report(), ledger.persons()
+        self._guarantee(config, agreement, book, persons)
 
     def _kafka(self, config: Config, ledger: Ledger | None) -> Asked:
         if not config.has_kafka:
@@ -182,9 +183,15 @@ class Inspection:
             found.ok("it fits this audit log")
         return agreement
 
-    def _guarantee(self, config: Config, agreement: Agreement | None, book: BudgetReport | None) -> None:
+    def _guarantee(
+        self,
+        config: Config,
+        agreement: Agreement | None,
+        book: BudgetReport | None,
+        persons: Mapping[str, str] | None,
+    ) -> None:
         internal = [f"{config.kafka.app}.{name}" for name in ("contributions", "dead-letters", "*.changelog")]
-        self._fields |= promises(config, agreement, book) | {"internal": internal}
+        self._fields |= promises(config, agreement, book, persons) | {"internal": internal}
         if self._people is not None:
             add_people(self._fields, config, self._people)
         found = self.findings.sections["guarantee"]

@@ -3,7 +3,7 @@
 The guarantee is the configuration's alone: it stands whatever key and ledger say. What would be charged is theirs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -22,8 +22,10 @@ OF_FILES = f"a run over a file closes all steps up to `end`, whatever comes; {UN
 FORM = "a missing or non-numeric value is public too: whether a record is accepted depends on its form"
 
 
-def promises(config: Config, agreement: Agreement | None, book: BudgetReport | None) -> dict[str, Any]:
-    """Each metric and all of them, in words; `book` is the ledger's before anything is charged.
+def promises(
+    config: Config, agreement: Agreement | None, book: BudgetReport | None, persons: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Each metric and all of them, in words; `book` and `persons` are the ledger's before anything is registered.
 
     Without an agreement with the ledger, what that would say is null.
     """
@@ -45,7 +47,7 @@ def promises(config: Config, agreement: Agreement | None, book: BudgetReport | N
     unit = unit_of(config)
     return {
         "metrics": metrics,
-        "guarantee": _of_all(config, agreement, book),
+        "guarantee": _of_all(config, agreement, book, persons),
         "unit": unit.name,
         "budget": held(unit, config.privacy.epsilon, config.privacy.delta),
         **(
@@ -56,11 +58,13 @@ def promises(config: Config, agreement: Agreement | None, book: BudgetReport | N
     }
 
 
-def _of_all(config: Config, agreement: Agreement | None, book: BudgetReport | None) -> str:
+def _of_all(
+    config: Config, agreement: Agreement | None, book: BudgetReport | None, persons: Mapping[str, str] | None
+) -> str:
     """What all metrics guarantee; without an agreement no sentence on what the ledger then holds."""
     if agreement is None:
-        return str(replace(statement(config, NOTHING), ledger=()))
-    return str(statement(config, _charged(agreement, book)))
+        return str(replace(statement(config, NOTHING, persons), ledger=()))
+    return str(statement(config, _charged(agreement, book), persons))
 
 
 def _charged(agreement: Agreement, book: BudgetReport | None) -> Loss:

@@ -156,7 +156,7 @@ def facts_of(config: Config, ledger: Ledger | None) -> Facts:
         unit=parse_unit(config.unit).name,
         relation=config.relation,
         budget=Loss(budget.epsilon, budget.delta),
-        statement=statement(config, charged),
+        statement=statement(config, charged, None if ledger is None else ledger.persons()),
         words=words_of_all(config, charged, len(metrics) + len(others)),
         metrics=metrics,
         others=others,
