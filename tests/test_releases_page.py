@@ -116,8 +116,9 @@ def test_the_view_has_a_row_for_each_release_with_its_fields(log: list[dict[str,
         expected = {name: number(release[name]) for name in ("value", "noise_sd", "low", "high", "samples")}
         expected |= {"count": None, "count_sd": None, "relation": "values"}
         assert {name: row[name] for name in expected} == expected
-        assert {name: row[name] for name in ("metric", "version", "seq", "at", "unit")} == {
-            name: release[name] for name in ("metric", "version", "seq", "at", "unit")
+        same = ("metric", "version", "seq", "unit")
+        assert {name: row[name] for name in same} | {"at": row["until"]} == {
+            name: release[name] for name in (*same, "at")
         }
         assert (row["group_name"], row["app"], row["state"]) == (group(release), "shoal", "ended")
         assert row["noise_exceeds_range"] == exceeds(release)
@@ -155,25 +156,25 @@ def test_the_queries_say_what_they_are_for(log: list[dict[str, Any]], database_u
     )
     for row in latest:
         release = last[row["metric"], row["group_name"]]
-        assert (row["at"], row["value"], row["high"]) == (
+        assert (row["until"], row["value"], row["high"]) == (
             release["at"], number(release["value"]), number(release["high"]),
         )  # fmt: skip
     # one metric over time, of which nothing is left if it says nothing, and all of a sum
     said = [release for release in log if release["metric"] == "visits"]
     assert len(over_time) == len(said) == HOURS * len(DOORS)
-    assert {(row["at"], row["group_name"], row["value"]) for row in over_time} == {
+    assert {(row["until"], row["group_name"], row["value"]) for row in over_time} == {
         (release["at"], group(release), release["value"]) for release in said
     }
     assert rows(database_url, QUERIES[1].replace("visits", "drowned")) == []
     assert len(rows(database_url, QUERIES[1].replace("visits", "total"))) == HOURS
     # each place's average of every hour, with both ends of the hour
-    assert {(row["since"], row["at"], row["group_name"], row["value"], row["samples"]) for row in places} == {
+    assert {(row["since"], row["until"], row["group_name"], row["value"], row["samples"]) for row in places} == {
         (f"1970-01-01T0{int(one['at'][12]) - 1}:00:00Z", one["at"], group(one), one["value"], one["samples"])
         for one in said
     }
     # quantiles, and the latest histogram
     shapes = {(one["at"], group(one)): one["value"] for one in log if one["metric"] == "minutes"}
-    assert {(row["at"], row["group_name"]): (row["median"], row["upper"]) for row in tails} == {
+    assert {(row["until"], row["group_name"]): (row["median"], row["upper"]) for row in tails} == {
         place: (value["quantiles"]["0.5"], value["quantiles"]["0.95"]) for place, value in shapes.items()
     }
     final = max(at for at, _ in shapes)

@@ -19,7 +19,7 @@ AMOUNT = "a number; the table metric_version has it as exact text"
 RELEASES = VERSION | {
     "group_name": GROUP,
     "seq": SEQ,
-    "at": "the end of its tick, step or slot: ISO 8601 text in UTC, which sorts as time does",
+    "until": "the end of its tick, step or slot: ISO 8601 text in UTC, which sorts as time does",
     "value": "the statistic, with noise; NULL where there is no release, or where the value is not one number",
     "noise_sd": "the standard deviation of the noise; NULL as the value is",
     "low": "lower end of the noise interval, which holds 95 % of the noise",
@@ -38,9 +38,9 @@ RELEASES = VERSION | {
 ESTIMATES = VERSION | {
     "group_name": GROUP,
     "seq": SEQ,
-    "since": "the beginning of what the number is about: of its slot, or of its window of time, as the column at; NULL "
+    "since": "the beginning of what the number is about: of its slot, or of its window of time, as the column until; NULL "
     "where that is the beginning of the stream, or where samples count less and less",
-    "at": "its end: that of the tick, step or slot. ISO 8601 text in UTC, which sorts as time does",
+    "until": "its end: that of the tick, step or slot. ISO 8601 text in UTC, which sorts as time does",
     "statistic": "which statistic it is, as the configuration says: mean, sum, count, ...",
     "part": "which number of the release it is: value; mean or variance of mean-variance; quantile, histogram or cdf "
     "of a distribution",

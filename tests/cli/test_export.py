@@ -52,7 +52,7 @@ def test_csv_goes_to_stdout_with_a_row_for_each_number(file):
     rows = list(csv.DictReader(io.StringIO(told.stdout, newline="")))
     assert list(rows[0]) == list(COLUMNS)
     assert len(rows) == len(shoal.read(file))
-    assert rows[-1]["group"] == "'=HYPERLINK(1)"
+    assert rows[-1]["group_name"] == "'=HYPERLINK(1)"
     assert told.stderr == f"shoal: {len(rows)} releases, as csv\n"
 
 
@@ -69,7 +69,7 @@ def test_with_its_configuration_a_file_says_since_when(file, tmp_path):
     assert told.exit_code == 0, told.output
     assert {row["since"] for row in csv.DictReader(io.StringIO(alone.stdout, newline=""))} == {""}
     rows = list(csv.DictReader(io.StringIO(told.stdout, newline="")))
-    days = [(row["since"], row["at"]) for row in rows if row["metric"] == "basket"]
+    days = [(row["since"], row["until"]) for row in rows if row["metric"] == "basket"]
     assert days
     assert all(datetime.fromisoformat(at) - datetime.fromisoformat(since) == timedelta(days=1) for since, at in days)
     # and what the configuration does not have stays without

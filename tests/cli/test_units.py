@@ -178,7 +178,7 @@ def test_a_charge_of_delta_is_said_too(folder):
 
 WINDOW = 'delta = 1e-6\ndecay = { kind = "window", length = "2h" }\n'
 COUNT = 'statistic = "count"\nstep = "1h"\n' + CAP
-PERSON = "In this ledger a person is: who in t. Whoever has two values of it loses twice. "
+PERSON = "In this ledger a person is: who in events. Whoever has two values of it loses twice. "
 WHEN = "That they were there, when and how often, is not protected (fields who and at). "
 FACTOR = "changes the probability of anything that can be seen without the key by at most a factor of "
 BELIEF = "Someone who thought something about it 10 % likely could come to "

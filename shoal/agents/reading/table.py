@@ -10,7 +10,7 @@ from shoal.agents.reading.record import Release
 
 TEXT, WHOLE, NUMBER, TIME = "text", "whole", "number", "time"
 COLUMNS: dict[str, str] = {
-    "metric": TEXT, "version": WHOLE, "group": TEXT, "seq": WHOLE, "id": TEXT, "since": TIME, "at": TIME,
+    "metric": TEXT, "version": WHOLE, "group_name": TEXT, "seq": WHOLE, "id": TEXT, "since": TIME, "until": TIME,
     "part": TEXT, "coordinate": WHOLE, "quantile": NUMBER, "bin": WHOLE,
     "value": NUMBER, "noise_sd": NUMBER, "low": NUMBER, "high": NUMBER,
     "samples": NUMBER, "count": NUMBER, "count_sd": NUMBER,

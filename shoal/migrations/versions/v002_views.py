@@ -15,7 +15,7 @@ down_revision = "001"
 
 SQLITE_RELEASES = """
 CREATE VIEW releases AS
-SELECT app, metric, version, group_name, seq, at, value, noise_sd, low, high, samples,
+SELECT app, metric, version, group_name, seq, at AS until, value, noise_sd, low, high, samples,
     CASE WHEN statistic IN ('mean', 'slot-mean') AND value IS NOT NULL THEN noise_sd >
         CAST(high_end AS REAL) / CASE instr(high_end, '/') WHEN 0 THEN 1.0
             ELSE CAST(substr(high_end, instr(high_end, '/') + 1) AS REAL) END
@@ -50,7 +50,7 @@ FROM (
 # PostgreSQL reads no JSON in which a text holds NUL, as a group may: the view reads the fields without it.
 POSTGRESQL_RELEASES = r"""
 CREATE VIEW releases AS
-SELECT app, metric, version, group_name, seq, at, value, noise_sd, low, high, samples,
+SELECT app, metric, version, group_name, seq, at AS until, value, noise_sd, low, high, samples,
     CASE WHEN statistic IN ('mean', 'slot-mean') AND value IS NOT NULL THEN noise_sd >
         CAST(split_part(high_end, '/', 1) AS double precision)
             / CAST(COALESCE(NULLIF(split_part(high_end, '/', 2), ''), '1') AS double precision)
@@ -103,7 +103,7 @@ BIN = """CASE WHEN part IN ('histogram', 'cdf') THEN place + 1 END AS bin,
 SQLITE_ESTIMATES = f"""
 CREATE VIEW estimates AS
 SELECT app, metric, version, group_name, seq,
-    strftime('%Y-%m-%dT%H:%M:%SZ', at, '-' || (span / 1000000) || ' seconds') AS since, at, statistic,
+    strftime('%Y-%m-%dT%H:%M:%SZ', at, '-' || (span / 1000000) || ' seconds') AS since, at AS until, statistic,
     {PART},
     CASE json_type(parameters, '$.value') WHEN 'text' THEN json_extract(parameters, '$.value')
         WHEN 'object' THEN json_extract(parameters, '$.value.predicate')
@@ -146,7 +146,7 @@ CREATE VIEW estimates AS
 SELECT app, metric, version, group_name, seq,
     to_char(CAST(at AS timestamptz) AT TIME ZONE 'UTC' - make_interval(secs => span / 1000000),
         'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS since,
-    at, parameters ->> 'statistic' AS statistic,
+    at AS until, parameters ->> 'statistic' AS statistic,
     {PART},
     CASE json_typeof(parameters -> 'value') WHEN 'string' THEN parameters ->> 'value'
         WHEN 'object' THEN parameters -> 'value' ->> 'predicate'

@@ -235,7 +235,7 @@ def test_arrow_polars_and_pandas_have_the_same_rows(tmp_path):
     assert [dict(row) for row in of_pandas] == rows
     parts = [(row["part"], row["coordinate"]) for row in rows if row["metric"] in ("pair", "both")]
     assert parts == [("mean", None), ("variance", None), ("value", 1), ("value", 2)]
-    assert str(arrow.schema.field("at").type) == "timestamp[us, tz=UTC]"
+    assert str(arrow.schema.field("until").type) == "timestamp[us, tz=UTC]"
 
 
 @pytest.mark.parametrize("name", ["arrow", "polars", "pandas"])

@@ -112,7 +112,7 @@ def check_csv(releases: list[dict[str, Any]], rows: list[dict[str, str]]) -> Non
         wanted = max(1, *(len(list(named(fields.get(side)))) for side in SIDES))
         for _ in range(wanted):
             row = next(after)
-            assert (unguard(row["group"]) or None, row["at"]) == (fields["group"], fields["at"])
+            assert (unguard(row["group_name"]) or None, row["until"]) == (fields["group"], fields["at"])
             for side in SIDES:
                 if row[side]:
                     seen[side][name_of(row)] = float(row[side])
@@ -162,7 +162,9 @@ def test_columns_of_numbers_are_not_guarded():
 
 def test_columns_are_those_that_the_page_says():
     assert COLUMNS["seq"] == WHOLE
-    assert list(COLUMNS)[:9] == ["metric", "version", "group", "seq", "id", "since", "at", "part", "coordinate"]
+    assert list(COLUMNS)[:9] == [
+        "metric", "version", "group_name", "seq", "id", "since", "until", "part", "coordinate",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
