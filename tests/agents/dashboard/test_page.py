@@ -103,6 +103,26 @@ def test_it_is_drawn_whole_at_every_size_without_complaint(
         assert violations(tab) == []
 
 
+def test_the_last_period_of_a_file_is_never_the_headline(browser: Browser, write: Write) -> None:
+    # given sixteen groups by day, of which all have a number on the last whole day, and three on the day cut off
+    names = [f"g{number:02}" for number in range(16)]
+    days = [
+        release("visits", day, 50.0 if day < 4 else -50.0, 5, group=name, users=9, samples=20 if day < 4 else 1)
+        for day in range(1, 5)
+        for name in (names if day < 4 else names[:3])
+    ]
+    with browser.tab() as tab:
+        tab.open(write(days))
+        # then number and groups are those of the whole day, also where nobody looks at the page and it has no frames
+        tab.run("requestAnimationFrame = () => 0; views.forEach((v) => { v.build(); plan(v); }); 0")
+        tab.until("document.querySelectorAll('#m-visits .multiples button em').length >= 16")
+        said = tab.text("#m-visits .now").splitlines()
+        assert said[0] == "50 ± 5"
+        assert said[-1] == "the last period may be cut off; the chart has it"
+        assert "3 Mar 2026" in said[1] or "4 Mar 2026" in said[1]
+        assert tab.run("document.querySelectorAll('#m-visits .multiples button').length") == 16
+
+
 def test_a_metric_says_its_number_as_its_noise_leaves_it(browser: Browser, town_page: Path) -> None:
     with browser.tab() as tab:
         tab.open(town_page.as_uri())

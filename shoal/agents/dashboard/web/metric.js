@@ -7,7 +7,7 @@ class View {
     this.update(m);
     this.build();
   }
-  update(m) { this.m = m; this.said = m.said; this.names = Object.keys(m.groups); this.cache = new Map(); this.slots = null; this.dirty = true; this.says.textContent = saysMetric(m) + (m.version > 1 ? `; version ${m.version}` : ""); }
+  update(m) { this.m = m; this.said = m.said; this.names = Object.keys(m.groups); this.cache = new Map(); this.slots = null; this.ended = null; this.dirty = true; this.says.textContent = saysMetric(m) + (m.version > 1 ? `; version ${m.version}` : ""); }
   get statistic() { return this.said?.statistic ?? ""; }
   get isExact() { return this.m.facts.mechanism === "exact" || !!this.said?.is_public; }
   get kind() {
@@ -23,15 +23,16 @@ class View {
     const isSlot = this.said ? /^slot-/.test(this.statistic) : Object.values(this.m.groups).some((g) => "users" in (g[7] ?? {}));
     return !isSlot ? 0 : this.said?.every ?? (this.slots ??= slotOf(this.names.map((g) => this.columns(g))));
   }
+  /* Whether a release is of one period alone: of a slot, or of a window as long as a step. */
+  get isOfPeriods() { return !!this.slot || (this.said?.decay === "window" && this.said.length === this.said.every); }
+  /* The end of the period that numbers are shown of; null: the last release of each group. */
+  get end() { return this.isOfPeriods ? (this.ended ??= completeEnd(this.names.map((g) => this.columns(g)), S.live)) : null; }
   get height() { return this.isExact ? 150 : this.names.length > 1 ? 200 : 250; }
   valueName() { const parts = this.m.parts; return this.m.label && !this.part ? this.m.label : parts.length > 1 ? this.partName(this.part) : this.said?.values[0] ?? "value"; }
   partName(i) { const name = this.m.parts[i]; return /^\d+$/.test(name) ? this.said?.values[i] ?? `coordinate ${name}` : name; }
   columns(g) { if (!this.cache.has(g)) { const row = this.m.groups[g]; this.cache.set(g, row ? columns(row, this.part) : null); } return this.cache.get(g); }
-  /* The groups that have a number now: of slots, in the last one. */
-  rows() {
-    const all = this.names.map((g) => ({ g, ...last(this.columns(g), this.isMean) })), end = this.slot ? all.reduce((t, r) => Math.max(t, r.at), -Infinity) : null;
-    return all.filter((r) => !r.none && (end == null || r.at === end));
-  }
+  /* The groups that have a number now: of periods, in the last complete one. */
+  rows() { return this.names.map((g) => ({ g, ...(last(this.columns(g), this.isMean, this.end) ?? { none: true }) })).filter((r) => !r.none); }
   /* The number first, then what it is worth. */
   tells(c, i) {
     const when = moment(c.at[i]);
@@ -68,7 +69,7 @@ class View {
   choose(g) { if (g in this.m.groups) { this.group = g; this.draw(); } }
   /* All of it; `later`, if given, takes what may wait for another frame. */
   draw(later = (work) => work()) {
-    this.dirty = false;
+    this.dirty = false; this.ended = null;
     if (this.isMany !== this.names.length > 1) { this.build(); }
     const rows = this.rows();
     if (this.group == null || !(this.group in this.m.groups)) { this.group = (rows.length ? rows.reduce((a, b) => (ORDERS.samples[1](a, b) <= 0 ? a : b)).g : this.names[0]) ?? null; }
@@ -88,9 +89,9 @@ class View {
     this.fillEvents();
   }
   head(c) {
-    const r = last(c, this.isMean), h = half(r.low, r.high), x = c.extras, held = x.withheld && x.withheld.samples > 0 ? `${many(x.withheld.samples, "further sample")} (${percent(x.withheld.share)}) came and do not count, or not yet` : null, doubts = doubt(r, this.kind, this.range);
+    const r = last(c, this.isMean, this.end) ?? last(c, this.isMean), isEarlier = r.at < c.at.at(-1), h = half(r.low, r.high), x = c.extras, held = x.withheld && x.withheld.samples > 0 ? `${many(x.withheld.samples, "further sample")} (${percent(x.withheld.share)}) came and do not count, or not yet` : null, doubts = doubt(r, this.kind, this.range);
     const why = r.v == null ? (r.sd != null ? "no release: too few samples for the noise" : "no release") : r.none ? "nothing known yet" : null;
-    this.now.replaceChildren(el("b", {}, why ? "–" : short(r.v, h)), why || this.isExact || r.low == null ? "" : el("span", {}, " " + margin(r.low, r.high)), el("small", {}, [this.names.length > 1 ? this.group || "all" : null, why, this.isExact ? null : samples(r.n, r.sd), moment(r.at)].filter(Boolean).join(", ")), ...[x.clip != null ? el("small", {}, `clipped at ${short(x.clip)}, an end that was chosen in private`) : "", doubts ? el("small", { class: "odd" }, doubts) : "", held ? el("small", {}, held) : ""]);
+    this.now.replaceChildren(el("b", {}, why ? "–" : short(r.v, h)), why || this.isExact || r.low == null ? "" : el("span", {}, " " + margin(r.low, r.high)), el("small", {}, [this.names.length > 1 ? this.group || "all" : null, why, this.isExact ? null : samples(r.n, r.sd), moment(r.at)].filter(Boolean).join(", ")), ...[isEarlier ? el("small", {}, "the last period may be cut off; the chart has it") : "", x.clip != null ? el("small", {}, `clipped at ${short(x.clip)}, an end that was chosen in private`) : "", doubts ? el("small", { class: "odd" }, doubts) : "", held ? el("small", {}, held) : ""]);
   }
   fillTable() {
     if (!this.tableBox.open) { return; }

@@ -7,9 +7,20 @@ const columns = (row, part) => ({ seq: row[0], total: row[1], stride: row[2], at
 /* Whether a release is only the middle of its range, for nothing has come: of a mean. */
 const empty = (c, i, isMean) => isMean && c.n[i] === 0 && c.sd == null;
 
-function last(c, isMean) {
-  const i = c.at.length - 1;
+/* The last release of a group; with an end, the one of the period that ends there, or null. */
+function last(c, isMean, end = null) {
+  const i = end == null ? c.at.length - 1 : c.at.lastIndexOf(end);
   return i < 0 ? null : { at: c.at[i], v: c.v[i], low: c.low[i], high: c.high[i], n: c.n[i], sd: c.sd && c.sd[i], none: c.v[i] == null || empty(c, i, isMean) };
+}
+
+/* The end of the last complete period, of groups with a release for each period. The last period of a file may have been cut off
+   by the end of the file. So may that of a stream which has less than half of the samples of those before it. */
+function completeEnd(list, isLive) {
+  const totals = new Map();
+  for (const c of list) { c.at.forEach((t, i) => totals.set(t, (totals.get(t) ?? 0) + (c.n[i] ?? 0))); }
+  const ends = [...totals.keys()].sort((a, b) => a - b), before = ends.slice(-8, -1).map((t) => totals.get(t)).sort((a, b) => a - b);
+  const isShort = before.length && (!isLive || totals.get(ends.at(-1)) < before[before.length >> 1] / 2);
+  return ends.at(isShort ? -2 : -1) ?? null;
 }
 
 /* One row per pixel: the last value in it, and all that noise intervals reach in it. Gaps stay gaps.

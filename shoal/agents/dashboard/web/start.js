@@ -4,10 +4,14 @@ let S = null, source = null, paused = false, waiting = null, held = [];
 const views = new Map();
 const now = () => Date.now() / 1000;
 
-/* What is to be drawn, a piece in each frame, so that nobody who scrolls waits for it. */
+/* What is to be drawn, a piece in each frame, so that nobody who scrolls waits for it. A page that nobody looks at has no
+   frames, nor has one that is printed or photographed: then a timer draws. */
 const pieces = [];
-function soon(work) { if (pieces.push(work) === 1) { requestAnimationFrame(frame); } }
-function frame() { try { pieces[0](); } finally { pieces.shift(); if (pieces.length) { requestAnimationFrame(frame); } } }
+function soon(work) { if (pieces.push(work) === 1) { schedule(); } }
+function schedule() {
+  const once = () => { cancelAnimationFrame(wanted); clearTimeout(timer); frame(); }, wanted = requestAnimationFrame(once), timer = setTimeout(once, 100);
+}
+function frame() { try { pieces[0](); } finally { pieces.shift(); if (pieces.length) { schedule(); } } }
 const plan = (v) => { v.dirty = false; soon(() => v.draw(soon)); };
 
 const seen = new IntersectionObserver((all) => all.forEach((e) => { const v = views.get(e.target.id); if (v) { v.visible = e.isIntersecting; if (v.visible && v.dirty) { plan(v); } } }), { rootMargin: "200px" });
