@@ -229,12 +229,25 @@ def _registered_keys(config: Config) -> list[str]:
 
 
 def refuse_absent(session: Session, absent: Sequence[VersionId]) -> None:
-    """A worker must run every metric that is active in its app."""
-    if absent:
+    """A worker must run every metric that is active in its app.
+
+    Raises:
+        LedgerError: it lacks one. Retiring is offered unless the ledger shows that the configuration is an older one.
+    """
+    if not absent:
+        return
+    missing = absent[0]
+    since = {VersionId.of(row): row.registered for row in session.app_ledger.versions()}
+    here = [since.get(session.config.id_of(metric)) for metric in session.config.metric]
+    if all(each is not None and each < since[missing] for each in here):
         raise LedgerError(
-            f"{session.path}: {absent[0]} is active in the ledger and missing here; add it, or retire it for good: "
-            f"shoal budget {session.path} --retire {absent[0].metric}"
+            f"{session.path}: {missing} is active in the ledger and missing here; it was registered after all that is "
+            "here, so a newer configuration is in use: use that one"
         )
+    raise LedgerError(
+        f"{session.path}: {missing} is active in the ledger and missing here; add it, or retire it for good: shoal "
+        f"budget {session.path} --retire {missing.metric}"
+    )
 
 
 def former_topics(partitions: Mapping[str, int], read: Iterable[str]) -> dict[str, int]:

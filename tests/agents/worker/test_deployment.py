@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from shoal.agents.audit import key_file, verify
+from shoal.agents.audit import key_file, registration, verify
 from shoal.agents.audit.app_ledger import AppLedger
 from shoal.agents.audit.database import Unavailable
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.session import Session, former_topics
+from shoal.agents.audit.session import Session, former_topics, refuse_absent
 from shoal.agents.worker import deployment
 from shoal.agents.worker.deployment import Deployment
 from shoal.models.errors import FailStop, LedgerError
@@ -93,6 +93,30 @@ def test_a_file_run_ends_no_worker(tmp_path):
         session.register(partitions={"events": 2, "more": 3})
         with pytest.raises(FailStop, match="is active in the ledger and missing here"):
             watch(watching(a=1)(ledger))
+
+
+@pytest.mark.parametrize(
+    ("here", "remedy"),
+    [
+        ({"a": 1}, "registered after all that is here, so a newer configuration is in use: use that one"),
+        ({"b": 1}, "add it, or retire it for good: shoal budget host.toml --retire a"),
+        ({"a": 1, "c": 1}, "add it, or retire it for good: shoal budget host.toml --retire b"),
+    ],
+)
+def test_retiring_is_offered_to_nobody_who_has_an_older_file(tmp_path, monkeypatch, here, remedy):
+    # given metric a, and later metric b
+    secret = tmp_path / "shoal.key"
+    key = key_file.new(secret)
+    times = iter(["2026-01-01", "2026-01-02", "2026-01-03"])
+    monkeypatch.setattr(registration, "now", lambda: next(times))
+    partitions = {"events": 2, "more": 3}
+    with Ledger.open(f"sqlite:///{tmp_path}/shoal.db") as ledger:
+        for versions in ({"a": 1}, {"a": 1, "b": 1}):
+            Session(FILE, config_of(versions, secret), key, ledger).register(partitions=partitions)
+        # when a file without one of them comes, then it is an older one if it has nothing newer than what it lacks
+        session = Session(FILE, config_of(here, secret), key, ledger)
+        with pytest.raises(LedgerError, match=remedy):
+            refuse_absent(session, session.check(partitions=partitions).absent)
 
 
 class Away(AppLedger):
