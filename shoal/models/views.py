@@ -38,8 +38,8 @@ RELEASES = VERSION | {
 ESTIMATES = VERSION | {
     "group_name": GROUP,
     "seq": SEQ,
-    "since": "the beginning of what the number is about: of its slot, or of its window of time, as the column until; NULL "
-    "where that is the beginning of the stream, or where samples count less and less",
+    "since": "the beginning of what the number is about: of its slot, or of its window of time, as the column "
+    "until; NULL where that is the beginning of the stream, or where samples count less and less",
     "until": "its end: that of the tick, step or slot. ISO 8601 text in UTC, which sorts as time does",
     "statistic": "which statistic it is, as the configuration says: mean, sum, count, ...",
     "part": "which number of the release it is: value; mean or variance of mean-variance; quantile, histogram or cdf "

@@ -29,7 +29,7 @@ class Form(Enum):
     BOOLEAN = "true or false"
     TIME = "times (ISO 8601)"
     DIGITS = "numbers between quotes"
-    EPOCH = "whole numbers, as long as those of seconds or milliseconds since 1970"
+    EPOCH = "numbers as long as those of seconds or milliseconds since 1970"
     SLASHED = "dates with slashes or points, which cannot be read; write 2024-01-31T18:30:00Z"
     LOGGED = "dates with the name of a month, which cannot be read; write 2024-01-31T18:30:00Z"
     ZONED = "times with the name of a zone, which cannot be read; write its offset, as in 2024-01-31T18:30:00+01:00"
@@ -48,7 +48,7 @@ IDS = (Form.NUMBER, Form.EPOCH, Form.TEXT, Form.DIGITS)
 GROUPS = (*IDS, Form.BOOLEAN)
 TIMES = (Form.TIME, Form.EPOCH, Form.NUMBER, Form.DIGITS)
 NUMBERS = (Form.NUMBER, Form.EPOCH)
-EPOCH = re.compile(r"1\d{9}(?:\d{3}){0,3}")  # of seconds from 2001 to 2033, or of milli-, micro- or nanoseconds
+EPOCH = re.compile(r"1\d{9}(?:\d{3}){0,3}(?:\.\d+)?")  # seconds from 2001 to 2033, or milliseconds ...
 
 
 @dataclass(frozen=True)

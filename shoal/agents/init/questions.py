@@ -11,7 +11,7 @@ from fractions import Fraction
 from shoal.agents.init import answers as read
 from shoal.agents.init.answers import FOUND, NEVER, NONE, Answers, Reader
 from shoal.agents.init.fields import GROUPS, IDS, NUMBERS, TIMES, Field, Form
-from shoal.agents.init.roles import Proposal
+from shoal.agents.init.roles import Proposal, is_clearly_time
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.config.unit import PERSON, Unit, parse_unit
@@ -47,7 +47,17 @@ class Known:
     def unreadable(self, role: str) -> list[str]:
         """What has to be corrected before a field can have the role, a sentence each."""
         forms = UNREADABLE_AS.get(role, ())
-        return [f"Field {field.path!r} holds {field.form.value}." for field in self.fields if field.form in forms]
+        found = [f"Field {field.path!r} holds {field.form.value}." for field in self.fields if field.form in forms]
+        return found or (self._without_dates() if role == "time" else [])
+
+    def _without_dates(self) -> list[str]:
+        """The sentence on a sample that has no dates, such as a table of visits by the number of their day."""
+        if not self.fields or any(is_clearly_time(field) or field.form is Form.DIGITS for field in self.fields):
+            return []
+        return [
+            "No field has dates, or numbers of seconds since 1970. A number of a day is not a time: add a field with "
+            "the date of each record, such as 2024-01-31."
+        ]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from shoal.agents.init.fields import GROUPS, IDS, TIMES, Field, Form, can_be_value
+from shoal.agents.init.fields import GROUPS, IDS, Field, Form, can_be_value
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 # Words of names by what they mean, the plainest first. In English, and what is common in German, French and Spanish.
@@ -120,10 +120,16 @@ def _user(field: Field) -> int:
 def _time(field: Field) -> int:
     own = _own(field)
     rank = _rank(own[-1:], TIME_WORDS) or _rank(own, TIME_WORDS)
-    is_time = field.form in (Form.TIME, Form.EPOCH)
-    if not rank or field.form not in TIMES or (not is_time and _says(own, VALUES)):
+    is_time = is_clearly_time(field)
+    # a short number under such a name counts days or hours from some beginning
+    if not rank or (not is_time and (field.form is not Form.DIGITS or _says(own, VALUES))):
         return 0
     return rank + len(TIME_WORDS) * is_time
+
+
+def is_clearly_time(field: Field) -> bool:
+    """Whether the form of a field is that of a time."""
+    return field.form in (Form.TIME, Form.EPOCH)
 
 
 def _value(field: Field) -> int:
@@ -151,7 +157,7 @@ def _group(field: Field) -> int:
 
 ROLES: Mapping[str, tuple[Score, Callable[[Field], bool], str]] = {
     "user": (_user, lambda field: False, ""),
-    "time": (_time, lambda field: field.form in (Form.TIME, Form.EPOCH), "times"),
+    "time": (_time, is_clearly_time, "times"),
     "value": (_value, _is_other_number, "numbers that are nothing else"),
     "group": (_group, lambda field: False, ""),
 }

@@ -3,6 +3,7 @@
 import pytest
 
 from shoal.agents.init.fields import Field, Form
+from shoal.agents.init.questions import Known
 from shoal.agents.init.roles import propose, words_of
 from tests.support.cover import in_a_loop
 
@@ -24,7 +25,7 @@ def proposed(**forms: Form) -> dict[str, str]:
             {"userId": T, "createdAt": AT, "orderTotal": N, "country": T},
             ("userId", "orderTotal", "createdAt", "country"),
         ),
-        ({"order_id": N, "CUSTOMER_ID": N, "ts": N, "Price": N}, ("CUSTOMER_ID", "Price", "ts", None)),
+        ({"order_id": N, "CUSTOMER_ID": N, "ts": Form.EPOCH, "Price": N}, ("CUSTOMER_ID", "Price", "ts", None)),
         ({"user__id": T, "user__name": T, "when": AT, "x": N}, ("user.id", "x", "when", None)),
         ({"user_agent": T, "user": T, "timestamp": D, "bytes": N}, ("user", "bytes", "timestamp", None)),
         ({"patient": T, "heart_rate": N, "measured": AT, "ward": T}, ("patient", "heart_rate", "measured", None)),
@@ -32,6 +33,7 @@ def proposed(**forms: Form) -> dict[str, str]:
         ({"device_id": T, "account": T, "date": AT, "duration": N}, ("account", "duration", "date", None)),
         ({"id": N, "date": AT, "value": N}, (None, "value", "date", None)),
         ({"customer_id": N, "customer_type": T, "day": AT, "paid": N}, ("customer_id", "paid", "day", "customer_type")),
+        ({"patient": N, "day": N, "age": N}, ("patient", "age", None, None)),
         ({"Kunde": N, "Datum": AT, "Betrag": N}, ("Kunde", "Betrag", "Datum", None)),
         ({"who": T, "x": N, "y": N}, (None, None, None, None)),
         ({"user": T, "paid": Form.COMMA, "date": Form.SLASHED}, ("user", None, None, None)),
@@ -71,3 +73,12 @@ def test_names_in_other_scripts_are_words_too() -> None:
 def test_a_number_as_long_as_a_time_is_proposed_as_time_and_not_as_value() -> None:
     fields = [Field("Mitglied Nr", N, 1), Field("Zeitpunkt", Form.EPOCH, 1), Field("Gebühr", Form.COMMA, 1)]
     assert {role: proposal.path for role, proposal in propose(fields).items()} == {"time": "Zeitpunkt"}
+
+
+def test_a_table_of_visits_by_day_number_has_no_dates() -> None:
+    fields = (Field("patient", N, 1), Field("day", N, 1), Field("bilirubin", N, 1))
+    (said,) = Known(fields, propose(fields)).unreadable("time")
+    assert said.startswith("No field has dates, or numbers of seconds since 1970. A number of a day is not a time")
+    for form in (AT, Form.EPOCH, D):
+        assert Known((*fields, Field("seen", form, 1)), {}).unreadable("time") == []
+    assert Known((), {}).unreadable("time") == []
