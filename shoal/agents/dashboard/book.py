@@ -23,6 +23,7 @@ from shoal.agents.reading.fields import (
 )
 from shoal.models.records import CLIP
 from shoal.models.times import time_of_text
+from shoal.models.version import VersionId
 
 MOST_OF_ALL = 120_000  # releases kept of all groups together, about
 MOST_OF_ONE, LEAST_OF_ONE = 4_000, 16
@@ -118,13 +119,14 @@ class Metric:
 
 
 class Book:
-    """All releases that came, as far as they are kept."""
+    """All releases of one app that came, as far as they are kept."""
 
-    def __init__(self, most: int = MOST_OF_ALL, most_of_one: int = MOST_OF_ONE) -> None:
+    def __init__(self, most: int = MOST_OF_ALL, most_of_one: int = MOST_OF_ONE, *, app: str = "") -> None:
         self.metrics: dict[str, Metric] = {}
         self.releases = 0
         self.others: Counter[str] = Counter()  # what was left out, by reason
-        self.stated: dict[tuple[str, int], dict[str, Any]] = {}  # facts by metric and version, older ones too
+        self.app = app
+        self.stated: dict[VersionId, dict[str, Any]] = {}  # facts of all versions, older ones too
         self._most, self._most_of_one, self._kept = most, most_of_one, 0
 
     def take(self, raw: bytes | None) -> Release | None:
@@ -141,7 +143,7 @@ class Book:
         return None
 
     def _take(self, release: Release, fields: dict[str, Any]) -> Release | None:
-        facts = self.stated.setdefault((release.metric, release.version), {})
+        facts = self.stated.setdefault(VersionId(self.app, release.metric, release.version), {})
         if not facts:
             facts |= {name: fields[name] for name in FACTS if _is_plain(fields.get(name))}
         metric = self._metric(release.metric, release.version)

@@ -18,8 +18,9 @@ from shoal.models.config.metric import MetricSection
 from shoal.models.config.unit import parse_unit
 from shoal.models.errors import ShoalError
 from shoal.models.exact import exact_text
+from shoal.models.version import VersionId
 
-Stated = Mapping[tuple[str, int], dict[str, Any]]  # by metric and version
+Stated = Mapping[VersionId, dict[str, Any]]
 
 
 def metric_facts(section: MetricSection) -> dict[str, Any]:
@@ -74,18 +75,17 @@ def privacy_facts(config: Config, book: BudgetReport | None, stated: Stated | No
     if book is not None and (parse_unit(book.unit), book.relation) != (unit, config.relation):
         other_ledger = f"The ledger counts by {book.unit} and {book.relation}: what it was charged is not in the sum."
         book = None
-    charges = [] if book is None else [(c.metric, c.version, c.state, c.epsilon, c.delta) for c in book.charges]
-    known = {(metric, version) for metric, version, *_ in charges}
+    charges = [] if book is None else [(VersionId.of(c), c.state, c.epsilon, c.delta) for c in book.charges]
+    known = {version for version, *_ in charges}
     state = "planned" if book is None else "not charged yet"
-    charges += [
-        (m.name, m.version, state, *config.charge_of(m)) for m in config.metric if (m.name, m.version) not in known
-    ]
-    known |= {(metric.name, metric.version) for metric in config.metric}
+    asked = {config.id_of(metric): config.charge_of(metric) for metric in config.metric}
+    charges += [(version, state, *charge) for version, charge in asked.items() if version not in known]
+    known |= asked.keys()
     others = {key: facts for key, facts in sorted((stated or {}).items()) if key not in known}
     added = {key: _loss_stated(facts, config) for key, facts in others.items()}
-    charges += [(*key, "as releases say", loss.epsilon, loss.delta) for key, loss in added.items() if loss is not None]
+    charges += [(key, "as releases say", loss.epsilon, loss.delta) for key, loss in added.items() if loss is not None]
     total = sum((Loss(epsilon, delta) for *_, epsilon, delta in charges), NOTHING)
-    missing = _missing([name for (name, _), loss in added.items() if loss is None]), other_ledger
+    missing = _missing([version.metric for version, loss in added.items() if loss is None]), other_ledger
     budget = config.privacy if book is None else book
     values = _names(path for metric in config.metric if not is_public(metric) for path in metric.value_fields)
     pattern = _names(path for metric in config.metric for path in metric.paths().values())
@@ -100,8 +100,8 @@ def privacy_facts(config: Config, book: BudgetReport | None, stated: Stated | No
         "per": loss_words.per(unit),
         "charged": amounts(total.epsilon, total.delta),
         "charges": [
-            {"metric": metric, "version": version, "state": state, **amounts(epsilon, delta)}
-            for metric, version, state, epsilon, delta in charges
+            {"metric": version.metric, "version": version.version, "state": state, **amounts(epsilon, delta)}
+            for version, state, epsilon, delta in charges
         ],
         "ranges": {metric.name: _ranges(metric) for metric in config.metric if not is_public(metric)},
         "is_ledger": book is not None,

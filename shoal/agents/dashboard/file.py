@@ -39,7 +39,7 @@ def page_of(
     Raises:
         InputError: there is no release at all. `name` is the input's.
     """
-    book = Book()
+    book = Book(app="" if config is None else config.kafka.app)
     for line in lines:
         book.take(line)
     if not book.releases:

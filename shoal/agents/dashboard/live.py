@@ -28,7 +28,7 @@ class Hub:
 
     def __init__(self, config: Config, *, asks: bool = False) -> None:
         self.config = config
-        self.book = Book()
+        self.book = Book(app=config.kafka.app)
         self.budget: BudgetReport | None = None
         self.status: dict[str, Any] = {
             "at": 0, "kafka": {"why": None, "reading": True}, "sql": {"why": None}, "audit": None, "workers": [],

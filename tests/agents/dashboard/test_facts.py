@@ -47,16 +47,14 @@ def config(path: Path) -> Config:
 
 
 def facts(config: Config, *releases: dict[str, Any], budget: BudgetReport | None = None) -> dict[str, Any]:
-    book = Book()
+    book = Book(app=config.kafka.app)
     for line in lines(list(releases)).splitlines():
         assert book.take(line) is not None or book.others
     return privacy_facts(config, budget, book.stated)
 
 
-def ledger(*charges: tuple[str, int, str], unit: str = "user") -> BudgetReport:
-    held = (
-        Charge("shoal", name, version, "active", Fraction(epsilon), Fraction(0)) for name, version, epsilon in charges
-    )
+def ledger(*charges: tuple[str, int, str], unit: str = "user", app: str = "shoal") -> BudgetReport:
+    held = (Charge(app, name, version, "active", Fraction(epsilon), Fraction(0)) for name, version, epsilon in charges)
     return BudgetReport(Fraction(8), Fraction(0), unit, tuple(held))
 
 
@@ -99,6 +97,14 @@ def test_what_is_not_protected_is_said_as_check_and_label_say_it(path: Path, mor
     assert public in CliRunner().invoke(app, ["check", str(path)]).stdout
     label = CliRunner().invoke(app, ["label", str(path)]).stdout
     assert public in " ".join(label.split())
+
+
+def test_a_metric_of_another_app_hides_none_of_this_one(config: Config) -> None:
+    said = facts(config, budget=ledger(("basket", 1, "2"), app="other"))
+    assert [(each["metric"], each["state"]) for each in said["charges"]] == [
+        ("basket", "active"), ("basket", "not charged yet"),
+    ]  # fmt: skip
+    assert said["charged"]["text"] == "5"
 
 
 def test_versions_that_are_replaced_count_too(config: Config) -> None:
