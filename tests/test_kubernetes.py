@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from shoal import __version__
 from shoal.agents.audit import key_file
+from shoal.agents.audit.key_file import NoiseUse
 from shoal.agents.cli.main import app
 from shoal.agents.worker import process, web
 from shoal.models.config.file import load
@@ -206,7 +207,7 @@ def test_the_key_comes_to_a_volume_where_shoal_reads_it_and_writes_beside_it(tmp
     # when it has been used, and the volume was mounted for a group, which opens its files
     name = NoiseName("basket", 1, "d1")
     key_file.announce(placed, "log", "shoal", "workers", [name], dict)
-    key_file.bind(placed, "log", [name])
+    key_file.bind(placed, "log", [name], lambda: {name: NoiseUse("shoal", "workers", 0)})
     used = placed.with_name("shoal.key.used")
     before = used.read_bytes()
     for path in (volumes.key, placed, used):

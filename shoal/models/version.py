@@ -16,7 +16,7 @@ class _Registered(Protocol):
 
 
 class VersionId(NamedTuple):
-    """A metric version of an app; whatever is collected by version is collected under it.
+    """Identity of a metric version: app, metric and number; the key of all that is collected by version.
 
     >>> str(VersionId("shop", "basket", 2)), VersionId("shop", "basket", 2).label
     ('metric "basket" version 2', 'basket/2')
@@ -41,9 +41,9 @@ class VersionId(NamedTuple):
 
 
 class NoiseName(NamedTuple):
-    """The arguments of `metric_key` beside the secret: two versions with one name have the same noise.
+    """Name of a noise: with the secret it determines all noise of a version, in whichever app.
 
-    Neither the app nor the audit log is in it.
+    It has the arguments of `metric_key` beside the secret.
     """
 
     metric: str

@@ -87,7 +87,7 @@ class Guard:
 
     @property
     def withheld(self) -> set[str]:
-        """Versions for which everything since the last transaction is withheld."""
+        """Labels with new releases that wait until the partition has made again what the log has of them."""
         return self._new & self._heads.keys()
 
     def goes_on(self, releases: int) -> bool:
@@ -95,7 +95,7 @@ class Guard:
         return bool(self._heads) and releases < MAX_WITHHELD
 
     def taken(self) -> None:
-        """A transaction has all that was made until now."""
+        """Forget what was new: a committed transaction contains it."""
         self._new.clear()
 
 

@@ -1,5 +1,6 @@
 """A SQLite log of an older version of shoal: what only reads changes nothing, and each says which command helps."""
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -95,3 +96,12 @@ def test_a_check_says_it_too_and_changes_nothing(log: Path) -> None:
 def test_what_may_write_migrates_by_itself(log: Path) -> None:
     assert shoal("budget", "shoal.toml").exit_code == 0
     assert revision(log) == revisions()[-1]
+
+
+def test_a_log_from_before_the_first_release_is_refused(log: Path) -> None:
+    with contextlib.closing(sqlite3.connect(log)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '007'")
+    refused = shoal("budget", "shoal.toml")
+    assert "the schema (007) is that of a version before the first release; begin with a new log" in str(
+        refused.exception
+    )

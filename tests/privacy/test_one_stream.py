@@ -156,7 +156,7 @@ def with_workers(folder: Path) -> None:
 def test_a_file_adds_nothing_to_what_workers_publish(folder):
     """Regression: the log may be behind the topic, so a file's next release could be the topic's with other events."""
     with_workers(folder)
-    refused(folder, LedgerError, "workers of app 'shoal' read topic 'events', and a version has one owner", people("a"))
+    refused(folder, LedgerError, "belongs to workers, and a version has one owner", people("a"))
 
 
 # ---------------------------------------------------------------- another place

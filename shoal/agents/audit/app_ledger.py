@@ -59,22 +59,26 @@ class AppLedger:
         return {version: rows[version] for version, owner in held.items() if owner.by_workers}
 
     def standing(self) -> Standing:
-        """What is published and who owns it: to be read after a registration, which settles that.
+        """Heads of groups, owners and activations of the app in one read; to be called after registering.
 
         Raises:
-            LedgerError: the log has lost releases.
+            LedgerError: the log has lost releases or activations.
         """
         with self.database.read() as connection:
             ownerships = owners.owners(connection, self.app)
             heads = log.heads(connection, self.app)
             activated = log.activated(connection, self.app)
-        logged = Counter[VersionId]()
+        released = Counter[VersionId]()
         for group, head in heads.items():
-            logged[group.version] += head.seq
+            released[group.version] += head.seq
+        counted = Counter(group.version for group, _ in activated)
         for version, owner in sorted(ownerships.items()):
-            if logged[version] < owner.releases:
-                due = f"{owner.releases} are due of {version}, and {logged[version]} are there"
-                raise lost_rows("release", due)
+            for table, due, there in (
+                ("release", owner.releases, released[version]),
+                ("activation", owner.activations, counted[version]),
+            ):
+                if there < due:
+                    raise lost_rows(table, f"{due} are due of {version}, and {there} are there")
         return Standing(heads, ownerships, activated)
 
     def published_by_workers(self) -> int:
@@ -88,7 +92,7 @@ class AppLedger:
             return turns.epochs(connection, self.app)
 
     def restart_clock(self, topic: str, who: str) -> int:
-        """Give versions to come of a topic's metrics the next epoch of its clocks; the epoch."""
+        """Record a clock restart of a topic, and return the epoch of versions to come."""
         with self.database.write() as connection:
             registration.lock(connection)
             check_whole(connection)
@@ -152,13 +156,13 @@ class AppLedger:
             return log.heads(connection, self.app)
 
     def activation(self, group: Group, level: int) -> bytes | None:
-        """An activation as it was published."""
+        """Body of an activation in the log; None if the log lacks it."""
         with self.database.read() as connection:
             stored = log.activation(connection, group, level)
         return None if stored is None else stored.encode()
 
     def release(self, group: Group, seq: int) -> bytes | None:
-        """A release as it was published."""
+        """Body of a release in the log; None if the log lacks it."""
         with self.database.read() as connection:
             stored = log.bodies(connection, [(group, seq)]).get((group, seq))
         return None if stored is None else stored.encode()

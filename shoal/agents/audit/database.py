@@ -29,7 +29,7 @@ from shoal.models.tables import Log
 BUSY_SECONDS = 30  # waiting for another process of this host to commit; its longest transaction takes a few seconds
 MIGRATION_LOCK = 0x73686F616C  # "shoal", any number that no one else of the database locks
 IN_MEMORY = URL.create("sqlite")  # for who asks what a log would say that is not there yet
-REVISIONS = "v[0-9][0-9][0-9]_*.py"  # v001_first_tables.py makes revision 001
+REVISIONS = "v[0-9][0-9][0-9]_*.py"  # v008_tables.py makes revision 008
 
 
 class Unavailable(LedgerError):
@@ -220,6 +220,11 @@ def _revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table("alembic_version"):
         return None
     current: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+    if current is not None and current < revisions()[0]:
+        raise LedgerError(
+            f"[audit] url: the schema ({current}) is that of a version before the first release; begin with a new log "
+            "and a new key"
+        )
     if current is not None and current not in revisions():
         raise LedgerError(f"[audit] url: the schema ({current}) is newer than this shoal; install the newer version")
     return current

@@ -23,17 +23,18 @@ from shoal.models.config.unit import parse_unit
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
-from shoal.models.tables import RETIRED, MetricVersion
+from shoal.models.tables import ACTIVE, RETIRED, MetricVersion
 from shoal.models.version import NoiseName, VersionId
 from shoal.stream.parameters import NO_KEYS, person_in
 
+OF_FILES = "shoal audit replay --from events computes it again; give file runs an app of their own"
 TERMS = ("epsilon", "delta", "unit", "relation", "charge_epsilon", "charge_delta")
 AMOUNTS = ("epsilon", "delta", "charge_epsilon", "charge_delta")
 
 
 @dataclass(frozen=True)
 class Version:
-    """A version that is asked for or registered, as guards look at it."""
+    """Requested or registered metric version, with its parameters parsed."""
 
     id: VersionId
     relation: str
@@ -49,7 +50,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, and what the log has of all apps."""
+    """Input of the guards: a request, and what the log has of all apps."""
 
     request: Request
     known: Mapping[VersionId, MetricVersion]
@@ -103,7 +104,7 @@ def _consistent(asked: Asked) -> None:
 
 
 def _unchanged(asked: Asked) -> None:
-    """Refuse a registered version that is not what it was."""
+    """Refuse a registered version with other parameters, another key, unit, relation or charge."""
     for each, row in asked.old:
         if row.parameters != each.parameters or row.digest != each.digest:
             changed = ", ".join(differing(row.parameters, each.parameters)) or "their notation"
@@ -143,20 +144,27 @@ def _in_use(asked: Asked) -> None:
 
 
 def _owned(asked: Asked) -> None:
-    """Refuse a version of the other kind of owner, and a file run on a topic that workers of the app read."""
+    """Refuse a version of the other kind of owner, and a new version of file runs beside one of workers."""
     request = asked.request
+    by_workers = {
+        (name.app, name.metric)
+        for name, owner in asked.owners.items()
+        if owner.by_workers and asked.known[name].state == ACTIVE
+    }
     for each in request.registrations:
         owner, topic = asked.owners.get(each.id), each.said.get("topic")
-        if request.file_run and ((owner and owner.by_workers) or topic in asked.partitions):
-            raise LedgerError(
-                f"{each.id}: workers of app {request.app!r} read topic {topic!r}, and a version has one owner for "
-                "life; shoal audit replay --from events computes it again; give file runs an app of their own"
-            )
-        if not request.file_run and owner and not owner.by_workers:
-            raise LedgerError(
-                f"{each.id} belongs to file runs, and a version has one owner for life; send the file into the topic "
-                "with shoal produce, under a version of its own"
-            )
+        if not request.file_run:
+            if owner and not owner.by_workers:
+                raise LedgerError(
+                    f"{each.id} belongs to file runs, and a version has one owner for life; send the file into the "
+                    "topic with shoal produce, under a version of its own"
+                )
+        elif owner and owner.by_workers:
+            raise LedgerError(f"{each.id} belongs to workers, and a version has one owner for life; {OF_FILES}")
+        elif owner is None and topic in asked.partitions:
+            raise LedgerError(f"{each.id}: workers of app {request.app!r} read topic {topic!r}; {OF_FILES}")
+        elif owner is None and (each.app, each.metric) in by_workers:
+            raise LedgerError(f"{each.id} would retire the version that workers publish; {OF_FILES}")
 
 
 def _rising(asked: Asked) -> None:
@@ -176,8 +184,8 @@ def _fresh_noise(asked: Asked) -> None:
         app = held.get((NoiseName(each.metric, each.version, each.digest), asked.request.key_fingerprint))
         if app is not None:
             raise LedgerError(
-                f"{each.id} runs under app {app!r} with this key; the same noise on two streams would show their "
-                "difference: use another key, or another name"
+                f"{each.id} runs under app {app!r} with this key; the same noise on two streams would show "
+                "their difference: use another key, or another name"
             )
 
 
@@ -209,7 +217,7 @@ def _patterns(said: Mapping[str, Any]) -> list[str]:
 
 
 def _one_time(asked: Asked) -> None:
-    """Refuse a time field that is not the one by which the ledger's periods go."""
+    """Refuse metrics of one topic with different time fields if the ledger's unit has a period."""
     if parse_unit(asked.request.unit).period is None:
         return
     times: dict[str, set[str]] = {}
@@ -226,7 +234,7 @@ def _one_time(asked: Asked) -> None:
 
 
 def _one_person(asked: Asked) -> None:
-    """Refuse another user field than the one that names a person in the ledger: what a person loses is added up."""
+    """Refuse a user field that is not the one which the ledger recorded for the topic."""
     persons = dict(asked.persons)
     for each in asked.new:
         for topic, field in person_in(each.said).items():

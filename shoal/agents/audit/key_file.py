@@ -34,7 +34,7 @@ NOTED = {"app": str, "metric": str, "version": int, "state": str, "owner": str, 
 
 
 class NoiseUse(NamedTuple):
-    """How an audit log has used some noise: the app and owner of its version, and the version's releases."""
+    """Use of a noise according to the audit log: app and owner of its version, and the number of its releases."""
 
     app: str
     owner: str
@@ -101,7 +101,7 @@ def secret_in(content: bytes) -> bytes | None:
 
 
 def announce(path: Path, log_id: str, app: str, owner: str, names: Iterable[NoiseName], logged: Logged) -> None:
-    """Note that metric versions with this noise are about to be registered in this log.
+    """Mark noise in `FILE.used` as announced, before its versions are registered in this log.
 
     Raises:
         KeyFileError: the key belongs to another log, or noise has met more than this log knows.
@@ -112,19 +112,26 @@ def announce(path: Path, log_id: str, app: str, owner: str, names: Iterable[Nois
         _replace_used(path, log_id, noise, {name.hex: state | name._asdict() for name in new})
 
 
-def bind(path: Path, log_id: str, names: Iterable[NoiseName]) -> None:
-    """Confirm that metric versions with this noise are registered in this log.
+def bind(path: Path, log_id: str, names: Iterable[NoiseName], logged: Logged) -> None:
+    """Mark noise in `FILE.used` as used, after its versions were registered in this log.
 
     Raises:
         KeyFileError: the key belongs to another log.
     """
     with _held(path, log_id) as noise:
-        _replace_used(path, log_id, noise, {name.hex: noise[name.hex] | {"state": USED} for name in names})
+        known = logged()
+        used = {name.hex: name._asdict() | known[name]._asdict() | {"state": USED} for name in names}
+        new = {name: one for name, one in used.items() if noise.get(name, {}).get("state") != USED}
+        _replace_used(path, log_id, noise, new)
 
 
 def remember(path: Path, log_id: str, releases: Mapping[NoiseName, int]) -> None:
     """Record how many releases of each version file runs have put into the log; called before they are shown."""
     with _held(path, log_id) as noise:
+        if lost := [name for name in releases if name.hex not in noise]:
+            raise KeyFileError(
+                f"{_used(path)} was replaced while this run went on: it lacks {lost[0]}; run the command again"
+            )
         more = {name.hex: count for name, count in releases.items() if count > noise[name.hex]["releases"]}
         new = {name: noise[name] | {"releases": count} for name, count in more.items()}
         # Not forced to the disk: it would take longer than the run, and only a power cut could lose it.
@@ -132,7 +139,7 @@ def remember(path: Path, log_id: str, releases: Mapping[NoiseName, int]) -> None
 
 
 def compare(path: Path, log_id: str, app: str, names: Iterable[NoiseName], logged: Logged) -> None:
-    """Refuse what `announce` would; nothing is written."""
+    """Raise what `announce` would raise, without writing `FILE.used`."""
     with _held(path, log_id) as noise:
         _unknown(path, noise, app, names, logged())
 
@@ -153,7 +160,11 @@ def _held(path: Path, log_id: str) -> Iterator[Noise]:
 def _unknown(
     path: Path, noise: Noise, app: str, names: Iterable[NoiseName], logged: Mapping[NoiseName, NoiseUse]
 ) -> list[NoiseName]:
-    """Noise that is not in use yet; refused where it has met more than the log knows."""
+    """Names that `FILE.used` has not marked as used.
+
+    Raises:
+        KeyFileError: the log knows less of a noise that is marked as used.
+    """
     unknown = []
     for name in names:
         noted, known = noise.get(name.hex), logged.get(name)
@@ -198,7 +209,7 @@ def _used(path: Path) -> Path:
 
 
 def _read_used(path: Path, log_id: str) -> tuple[str, Noise]:
-    """The log of a key and what is noted of its noise; of a key that was never used, this log and nothing.
+    """Log id and noise entries of `FILE.used`; the given log and no entries if there is no file.
 
     Raises:
         KeyFileError: the file cannot be understood: a guess could use a key twice.
@@ -220,7 +231,7 @@ def _read_used(path: Path, log_id: str) -> tuple[str, Noise]:
 
 
 def _is_noted(value: Any) -> bool:
-    """Whether a value of `FILE.used` has the fields that are noted of noise, each of its type."""
+    """Whether an entry of `FILE.used` has all fields of `NOTED` with their types."""
     return isinstance(value, dict) and all(type(value.get(name)) is kind for name, kind in NOTED.items())
 
 

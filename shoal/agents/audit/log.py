@@ -17,7 +17,7 @@ from shoal.agents.audit.rows import NewRelease, insert_releases
 from shoal.models.digests import FIRST, chain
 from shoal.models.errors import AuditError
 from shoal.models.records import activation_name, with_level
-from shoal.models.tables import ENDED, Activation, Label, Release, escape
+from shoal.models.tables import ENDED, RETIRED, Activation, Label, Release, escape
 from shoal.models.version import VersionId
 
 REMEDY = "repeat it with the input that it was made from, or raise the version of the metric"
@@ -196,7 +196,10 @@ def _lock_versions(connection: Connection, app: str, groups: Iterable[Group], ru
     for version in sorted(wanted - states.keys()):
         raise AuditError(f"{version} is not registered under app {app!r}; nothing is written")
     ended = {version for version, state in states.items() if state == ENDED}
-    return _Closed(ended, {} if run is None else owners.of_others(connection, app, wanted, run))
+    if run is None:
+        return _Closed(ended, {})
+    retired = {version: "it is retired; raise its version" for version, state in states.items() if state == RETIRED}
+    return _Closed(ended, retired | owners.of_others(connection, app, wanted, run))
 
 
 def published(connection: Connection, ranges: dict[Group, tuple[int, int]]) -> dict[Group, list[LoggedRelease]]:

@@ -19,7 +19,7 @@ from shoal.models.tables import WORKERS, MetricVersion, Owner
 from shoal.models.version import VersionId
 
 NOBODY = "nobody owns it"
-NEWER_RUN = "another `shoal run` has taken it over since; let that one end, or start this one again"
+NEWER_RUN = "another `shoal run` has taken it over since; wait for that one to end, or start this one again"
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def owners(connection: Connection, app: str | None = None) -> dict[VersionId, Ow
 
 
 def of_others(connection: Connection, app: str, wanted: Iterable[VersionId], run: str) -> dict[VersionId, str]:
-    """Those of these versions to which a file run may add nothing, and why."""
+    """Reason why a file run may not add, by version; versions that it owns are left out."""
     known = owners(connection, app)
     return {
         version: NEWER_RUN if version in known else NOBODY
@@ -61,13 +61,13 @@ def lock_versions(connection: Connection, wanted: Iterable[VersionId]) -> dict[V
 
 
 def own(connection: Connection, version: VersionId, kind: str, run: str) -> None:
-    """Make the owner of a version that was just registered; `run` is the id of a file run."""
+    """Insert the owner of a new version; `run` is the id of the file run, '' for workers."""
     key = {"app": version.app, "metric": version.metric, "version": version.version}
     connection.execute(insert(Owner).values(**key, kind=kind, run=run, releases=0, activations=0))
 
 
 def hand_to(connection: Connection, versions: Iterable[VersionId], run: str) -> None:
-    """Let a file run alone add to versions of file runs from now on."""
+    """Make a file run the only one that may add to these versions of file runs."""
     versions = list(versions)
     lock_versions(connection, versions)
     for version in versions:
@@ -75,7 +75,7 @@ def hand_to(connection: Connection, versions: Iterable[VersionId], run: str) -> 
 
 
 def count(connection: Connection, *, releases: Iterable[VersionId] = (), activations: Iterable[VersionId] = ()) -> None:
-    """Count the rows that were written, each by its version, in the transaction that wrote them."""
+    """Add the rows just written to the counters of their versions."""
     for version, rows in sorted(Counter(releases).items()):
         connection.execute(_change(version).values(releases=Owner.releases + rows))
     for version, rows in sorted(Counter(activations).items()):

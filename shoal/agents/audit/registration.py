@@ -31,10 +31,11 @@ def register(connection: Connection, request: Request) -> Agreement:
         budget.write_budget(connection, *amounts, unit=request.unit, relation=request.counts_by)
     for version in agreement.retired:
         set_state(connection, version, RETIRED)
+    registered = now()
     for new in agreement.charged:
         # How far workers had read by then depends on load: where presence is protected, it must decide nothing.
         added = new.said.get("topic") in asked.partitions
-        connection.execute(insert(MetricVersion).values(**_row(new, request), added=added))
+        connection.execute(insert(MetricVersion).values(**_row(new, request), added=added, registered=registered))
         owners.own(connection, new.id, request.owner, request.run)
     if request.run:
         owners.hand_to(connection, (each.id for each, _ in asked.old), request.run)
@@ -65,7 +66,7 @@ def _agreement(connection: Connection, asked: Asked) -> Agreement:
 
 
 def _write_topics(connection: Connection, asked: Asked) -> None:
-    """Write what holds for topics from now on: their partitions, and the field that names a person."""
+    """Insert partition counts and user fields of topics that the log has not recorded."""
     for topic, partitions in asked.request.partitions.items():
         if topic not in asked.partitions:
             row = {"app": asked.request.app, "topic": topic, "partitions": partitions}
@@ -111,5 +112,4 @@ def _row(registration: Registration, request: Request) -> dict[str, object]:
         **{name: Fraction(getattr(registration, name)) for name in AMOUNTS},
         "key_fingerprint": request.key_fingerprint,
         "state": ACTIVE,
-        "registered": now(),
     }

@@ -1,4 +1,4 @@
-"""What a configuration asks of the ledger, and what the ledger answers."""
+"""Registration requests to the ledger, and the agreements that answer them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,7 +65,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What a registration did, or would do."""
+    """Result of a registration, or of its check: new, retired and absent versions."""
 
     log_id: str
     charged: tuple[Registration, ...]  # new in the ledger; all others were there already

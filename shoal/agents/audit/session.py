@@ -55,7 +55,7 @@ class Session:
         key, log_id, names = self.config.privacy.key_file, self.ledger.log_id, names_of(request)
         key_file.announce(key, log_id, request.app, request.owner, names, self._logged)
         agreement = self.ledger.register(request)
-        key_file.bind(key, log_id, names)
+        key_file.bind(key, log_id, names, self._logged)
         return agreement
 
     def check(
@@ -88,7 +88,7 @@ class Session:
     def request(
         self, partitions: Mapping[str, int] | None, *, file_run: bool = False, topic: str | None = None
     ) -> Request:
-        """All that the configuration asks of the ledger, or its metrics of one topic."""
+        """Registration request for the metrics of the configuration, or for those of one topic."""
         for metric in self.config.metric:
             if metric.cell is not None:
                 metric.cell.grid()  # what finds cells must be there before anything is charged
@@ -106,7 +106,7 @@ class Session:
 
 
 def names_of(request: Request) -> list[NoiseName]:
-    """The noise of all versions of a request."""
+    """Noise names of the versions in a request."""
     return [NoiseName(each.metric, each.version, each.digest) for each in request.registrations]
 
 
@@ -229,7 +229,7 @@ def _registered_keys(config: Config) -> list[str]:
 
 
 def refuse_absent(session: Session, absent: Sequence[VersionId]) -> None:
-    """A worker must run every metric that is active in its app.
+    """Refuse a configuration of workers that lacks an active version of theirs.
 
     Raises:
         LedgerError: it lacks one. Retiring is offered unless the ledger shows that the configuration is an older one.

@@ -171,6 +171,10 @@ class Inspection:
     def _agree(self, session: Session, partitions: dict[str, int]) -> Agreement | None:
         agreement, runs_files = None, not session.config.has_kafka
         with self.findings.looking_at("ledger") as found:
+            if not runs_files and (text := of_file_runs(session)):
+                runs_files = True
+                found.warn(text)
+                self.warnings.append(text)
             agreement = session.ledger.check(session.request(partitions, file_run=runs_files))
             new = len(agreement.charged)
             found.ok(f"{many(new, 'metric')} would be registered" if new else "all metrics are registered")
@@ -214,6 +218,17 @@ class Inspection:
         """
         for error in sorted(self.findings.refused, key=lambda error: isinstance(error, KafkaError)):
             raise error
+
+
+def of_file_runs(session: Session) -> str:
+    """Warning on versions of the configuration that belong to file runs, where it has brokers; empty without any."""
+    ledger, named = session.app_ledger, [session.config.id_of(metric) for metric in session.config.metric]
+    of_files = {VersionId.of(row) for row in ledger.versions()} - ledger.states_of_workers().keys()
+    some = ", ".join(str(version) for version in named if version in of_files)
+    return some and (
+        f"{some} belongs to file runs, and was checked for them: workers need versions of their own (raise the "
+        "version, and send the file into the topic with shoal produce)"
+    )
 
 
 def ended(session: Session) -> Iterator[str]:

@@ -251,7 +251,7 @@ def heads_by_home(heads: Mapping[Group, Head], plans: Iterable[TopicPlan]) -> di
         label = group.version.label
         if label in metrics:
             plan, metric = metrics[label]
-            # What shares its releases has them where its samples are.
+            # a shared statistic releases all groups in the partition of its metric
             key = record_key(metric.section.name, None if metric.section.kind.shared else group.group)
             homes.setdefault(plan.home_of(key), {}).setdefault(label, {})[group.group] = head.seq
     return homes

@@ -102,6 +102,15 @@ def test_a_chain_that_lost_its_end_is_refused(app: App, database_url: str, rows:
         Worker(app)
 
 
+def test_an_activation_that_is_lost_is_missed(app: App, database_url: str) -> None:
+    behind_its_back(database_url, text("DELETE FROM activation WHERE level = (SELECT MAX(level) FROM activation)"))
+    with (
+        app,
+        pytest.raises(LedgerError, match="table activation of the audit log has lost rows: . are due of .* are th"),
+    ):
+        Worker(app)
+
+
 def test_a_version_that_is_gone_leaves_its_owner(app: App, database_url: str) -> None:
     statement = (
         "INSERT INTO owner (app, metric, version, kind, run, releases, activations) "

@@ -94,7 +94,8 @@ def use(
     """Register versions, in a log that knows the metric "basket" with a number of releases, or not at all."""
     known = {} if basket is None else {named("basket"): NoiseUse(app, owner, basket)}
     key_file.announce(path, log_id, app, owner, names, lambda: known)
-    key_file.bind(path, log_id, names)
+    known = {name: known.get(name, NoiseUse(app, owner, 0)) for name in names}
+    key_file.bind(path, log_id, names, lambda: known)
 
 
 def used(path: Path) -> dict[str, Any]:
@@ -152,6 +153,24 @@ def test_an_announcement_locks_nobody_out(path: Path) -> None:
     assert used(path)["noise"][named("basket").hex]["app"] == "other"
 
 
+def test_the_owner_is_that_of_the_log_whoever_announced_last(path: Path) -> None:
+    """Two first starts at once: both announce, and one is registered."""
+    for owner in ("workers", "file"):
+        key_file.announce(path, LOG, "shoal", owner, [named("basket")], dict)
+    registered = {named("basket"): NoiseUse("shoal", "workers", 0)}
+    key_file.bind(path, LOG, [named("basket")], lambda: registered)
+    key_file.compare(path, LOG, "shoal", [named("basket")], lambda: registered)
+
+
+def test_a_memory_that_is_made_anew_has_what_the_log_has(path: Path) -> None:
+    use(path, LOG, named("basket"), owner="file", basket=3)
+    with pytest.raises(KeyFileError, match="for 3 releases, and this log has 2 of them"):
+        use(path, LOG, named("basket"), owner="file", basket=2)
+    path.with_name("shoal.key.used").unlink()
+    with pytest.raises(KeyFileError, match="was replaced while this run went on: it lacks metric .* run the command"):
+        key_file.remember(path, LOG, {named("basket"): 4})
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -187,13 +206,14 @@ BIND = """
 import sys
 from pathlib import Path
 from shoal.agents.audit import key_file
+from shoal.agents.audit.key_file import NoiseUse
 from shoal.models.errors import KeyFileError
 from shoal.models.version import NoiseName
 try:
     for number in range(1, 20):
         name = NoiseName(sys.argv[3], number, "d1")
         key_file.announce(Path(sys.argv[1]), sys.argv[2], "shoal", "workers", [name], dict)
-        key_file.bind(Path(sys.argv[1]), sys.argv[2], [name])
+        key_file.bind(Path(sys.argv[1]), sys.argv[2], [name], lambda: {name: NoiseUse("shoal", "workers", 0)})
     print("bound")
 except KeyFileError:
     print("refused")

@@ -84,14 +84,37 @@ def test_a_version_of_workers_is_never_a_file_runs(opened: Callable[[], Ledger])
     worker, run = opened(), opened()
     register(worker, version(), partitions=TOPICS)
     worker.of(APP).append([release(1)])
-    # when a file run comes with it, or with another metric of the topic, then it is told what computes them again
-    for versions in ((version(),), (version("visits"),), (version(), version("visits"))):
-        with pytest.raises(LedgerError, match="shoal audit replay --from events computes it again"):
+    # when a file run comes with it, with another metric of the topic, or with a version that would retire it
+    for versions, why in (
+        ((version(),), "belongs to workers, and a version has one owner for life"),
+        ((version("visits"),), "workers of app 'shoal' read topic 'purchases'"),
+        ((version(number=2, topic="orders"),), "would retire the version that workers publish"),
+    ):
+        # then it is told what computes them again
+        with pytest.raises(LedgerError, match=f"{why}; shoal audit replay --from events computes it again"):
             register(run, *versions, file_run=True)
     assert (owner(worker).kind, owner(worker).releases) == ("workers", 1)
     # and of another topic, or under another app, it runs
     register(run, version("orders", topic="orders"), file_run=True)
     register(run, version("visits"), file_run=True, app="other")
+
+
+def test_a_file_run_goes_on_when_workers_begin_to_read_its_topic(opened: Callable[[], Ledger]) -> None:
+    """Its version has an owner already: a run that was killed makes again what it had published, and ends."""
+    run, worker, again = opened(), opened(), opened()
+    register(run, version(), file_run=True)
+    run.of(APP).append([release(1)], run=run.run)
+    register(worker, version("visits"), partitions=TOPICS)
+    register(again, version(), file_run=True)
+    assert again.of(APP).append([release(1), release(2)], ends=[END], run=again.run).written == 1
+
+
+def test_a_run_adds_nothing_to_a_version_that_was_retired(opened: Callable[[], Ledger]) -> None:
+    run, worker = opened(), opened()
+    register(run, version(), file_run=True)
+    register(worker, version(number=2), partitions=TOPICS)
+    with pytest.raises(NotOwner, match="it is retired; raise its version"):
+        run.of(APP).append([release(1)], run=run.run)
 
 
 def test_workers_need_no_version_of_file_runs(opened: Callable[[], Ledger]) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import ProgrammingError
 from shoal.agents.audit.budget import write_budget
 from shoal.agents.audit.database import Database
 from shoal.agents.audit.ledger import Ledger
-from shoal.migrations.versions import v002_views
+from shoal.migrations.versions import v009_views
 from shoal.models.tables import MetricVersion, Release
 from shoal.models.views import VIEWS
 from tests.golden.driver import parameters
@@ -231,7 +231,7 @@ def test_the_step_can_be_taken_back(ledger: Ledger) -> None:
     """And taken again; the views hold nothing of their own."""
     with ledger.database.write() as connection:
         with Operations.context(MigrationContext.configure(connection)):
-            v002_views.downgrade()
+            v009_views.downgrade()
             assert not {*inspect(connection).get_view_names()} & {*VIEWS}
-            v002_views.upgrade()
+            v009_views.upgrade()
     assert read(ledger, "SELECT * FROM budget") == []

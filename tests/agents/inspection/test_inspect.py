@@ -151,11 +151,11 @@ def test_after_a_file_run_the_same_may_be_repeated_and_the_guarantee_is_said(end
     assert said.stdout.count("any 4 people in one hour each lose at most epsilon = 4\n") == 2
 
 
-def test_a_worker_does_not_go_on_with_a_version_that_ended_and_the_guarantee_is_said(ended):
+def test_a_version_of_file_runs_is_checked_for_them_and_workers_are_told_what_they_need(ended):
     Path("shoal.toml").write_text(KAFKA + CONFIG)
-    sections, shown, refused = checked()
-    assert "ended at 2024-01-01T03:59:00Z with the end of a file" in sections["ledger"]["failed"]
-    assert isinstance(refused, LedgerError)
+    sections, shown, _ = checked()
+    assert 'metric "level" version 1 belongs to file runs, and was checked for them' in sections["ledger"]["warning"]
+    assert "raise the version, and send the file into the topic with shoal produce" in sections["ledger"]["warning"]
     assert stands(shown)
 
 
@@ -192,9 +192,6 @@ def test_a_file_run_may_leave_out_a_metric_that_is_active(ended):
     Path("shoal.toml").write_text(CONFIG)
     # then a run over a file goes on without it, and nobody is told to retire it
     assert checked()[2] is None
-    # and a worker does not
-    Path("shoal.toml").write_text(KAFKA + CONFIG + "version = 2\n")
-    assert "shoal budget shoal.toml --retire other" in str(checked()[2])
 
 
 def test_people_read_what_to_do_below_what_is_wrong(here):

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "001"
+revision = "008"
 down_revision = None
 
 VERSION = ["app", "metric", "version"]

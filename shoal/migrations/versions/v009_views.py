@@ -10,8 +10,8 @@ first, and makes them again.
 
 from alembic import op
 
-revision = "002"
-down_revision = "001"
+revision = "009"
+down_revision = "008"
 
 SQLITE_RELEASES = """
 CREATE VIEW releases AS
