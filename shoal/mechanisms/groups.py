@@ -137,6 +137,13 @@ def add_all(releaser: Releaser, contributions: Iterable[Contribution]) -> list[A
     return [activation for contribution in contributions for activation in add(contribution)]
 
 
+def at_tick(releaser: Releaser, number: int) -> None:
+    """Tell a releaser the number of the tick that is open, if it asks for that."""
+    tell: Callable[[int], None] | None = getattr(releaser, "at_tick", None)
+    if tell is not None:
+        tell(number)
+
+
 class EachAlone(NoneHidden, Generic[Kind]):
     """Groups that are each computed alone."""
 
@@ -159,6 +166,7 @@ class EachAlone(NoneHidden, Generic[Kind]):
     def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
         """Close the groups in which something came; groups that were released are not among the rows again."""
         for group, contributions in rows:
+            at_tick(self.releaser(group), tick)
             yield self._close(group, contributions)
 
     def _close(self, group: str, contributions: Iterable[Contribution]) -> Closed:
@@ -197,4 +205,5 @@ class DrawnTogether(EachAlone[NoisedByCounters]):
         while some := list(islice(rest, TOGETHER)):
             draw_together(wanted for group, came in some for wanted in self.releaser(group).ahead(came))
             for group, contributions in some:
+                at_tick(self.releaser(group), tick)
                 yield self._close(group, contributions)

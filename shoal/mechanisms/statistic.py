@@ -93,6 +93,7 @@ class Estimate:
     high: Any
     counts: Mapping[str, Any]  # what the value rests on, by name
     details: Mapping[str, Any] = field(default_factory=dict)  # further fields of the release, in its order
+    ticks_ahead: int | None = None  # of a mean that waits: ticks until it begins, at the latest; None: it does not wait
 
     def __post_init__(self) -> None:
         low, high = _holding(self.value, self.low, self.high)

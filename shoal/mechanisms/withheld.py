@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from shoal.mechanisms.accounts import COUNTED, Accounts, Holding, WhyNotCounted
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.groups import Closed, EachAlone, IsHome, everywhere
+from shoal.mechanisms.groups import Closed, EachAlone, IsHome, at_tick, everywhere
 from shoal.mechanisms.statistic import (
     NO_ESTIMATE,
     Activation,
@@ -102,6 +102,10 @@ class CountingReleaser:
         # What has a pseudonym is one sample, or the block that one sample closed; the others came before it.
         self._came += 1 if contribution.pseudonym else contribution.samples
         return () if contribution.level == LEVEL else self._mean.add(contribution)
+
+    def at_tick(self, number: int) -> None:
+        """Pass the number of the open tick on to the mean."""
+        at_tick(self._mean, number)
 
     def close(self) -> Sequence[Activation]:
         return self._mean.close()

@@ -21,7 +21,7 @@ from typing import Any
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.counters.binary import BinaryCounter
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.groups import DrawnTogether, IsHome, NoisedByCounters, everywhere
+from shoal.mechanisms.groups import DrawnTogether, IsHome, NoisedByCounters, at_tick, everywhere
 from shoal.mechanisms.statistic import (
     NO_ESTIMATE,
     Activation,
@@ -176,6 +176,11 @@ class CoordinatesReleaser:
         totals = zip(self._parts, contribution.total, strict=True)
         return self._joined(part.add(Contribution(*common, total)) for part, total in totals)
 
+    def at_tick(self, number: int) -> None:
+        """Pass the number of the open tick on to all coordinates."""
+        for part in self._parts:
+            at_tick(part, number)
+
     def close(self) -> list[Activation]:
         """Complete the tick, and return the levels that some coordinate now has.
 
@@ -225,6 +230,7 @@ class CoordinatesReleaser:
         if not any(estimates):
             return None
         # A coordinate without an estimate yet has none of the four numbers, and no samples.
+        made = [estimate for estimate in estimates if estimate is not None]
         each = [NO_ESTIMATE if estimate is None else estimate for estimate in estimates]
         return Estimate(
             [estimate.value for estimate in each],
@@ -232,7 +238,8 @@ class CoordinatesReleaser:
             [estimate.low for estimate in each],
             [estimate.high for estimate in each],
             {"samples": min(estimate.samples for estimate in each)},
-            next(estimate.details for estimate in estimates if estimate is not None),
+            made[0].details,
+            max((ahead for one in made if (ahead := one.ticks_ahead) is not None), default=None),
         )
 
     @property

@@ -91,6 +91,10 @@ class MeanParameters(OnGrid):
         """The samples that count when the part tau of the time is over, and the law of the noise of their sum."""
         raise TypeError(f"{type(self).__name__} is not planned here")
 
+    def latest(self, ticks: int) -> int:
+        """The tick at which a group that has waited `ticks` begins at the latest: this one, where none waits."""
+        return ticks
+
     def prospect(self, pattern: Pattern, releases: int | None, spread: Fraction = Fraction(1)) -> Prospect:
         """The releases to come over a pattern.
 

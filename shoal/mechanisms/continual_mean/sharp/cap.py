@@ -27,6 +27,7 @@ EVEN = Fraction(3, 2)  # times as many units with a first block as under the law
 ALMOST_ALL = Fraction(9, 10)  # is enough, however many samples they have
 CLOSED = Fraction(5, 6)  # of the samples in blocks, those in closed ones
 MANY_SAMPLES, EARLY = 256, Fraction(1, 3)
+LEAST_PATIENCE = 64  # releases, at any cadence
 WORTH = Fraction(3, 2)  # blocks have to take a third off the noise: that units are alike is not known yet
 
 
@@ -103,6 +104,18 @@ def patience(releases: int, most: int, *, each: bool) -> int:
     if each:
         part = min(part, Fraction(4, most)) if most < MANY_SAMPLES else EARLY
     return math.ceil(releases * part / 16)
+
+
+def brief(patience: int, day: int | None) -> int:
+    """The number of releases to wait where blocks do not decide: at most a day's, or 64 if a day has fewer.
+
+    Not less than a day, for from a part of one a forecast takes that hour's rate for the rate. `day` is the releases of
+    a day; None: their distance in time is not known, and nothing is cut off.
+
+    >>> brief(548, 24), brief(32850, 1440), brief(23, 1), brief(23, None)
+    (64, 1440, 23, 23)
+    """
+    return patience if day is None else min(patience, max(LEAST_PATIENCE, day))
 
 
 def blocks_pay(forecast: Forecast, cap: int, most: int, width: Fraction) -> bool:

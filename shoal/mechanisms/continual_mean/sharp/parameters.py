@@ -6,17 +6,26 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 
+from shoal.mechanisms.continual_mean.looks import next_look, stride
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.sharp.bounder import MOST, Shape
 from shoal.mechanisms.continual_mean.sharp.buckets import Buckets
-from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast, blocks_pay, choose_cap, is_even, patience
+from shoal.mechanisms.continual_mean.sharp.cap import (
+    Beginning,
+    Forecast,
+    blocks_pay,
+    brief,
+    choose_cap,
+    is_even,
+    patience,
+)
 from shoal.mechanisms.continual_mean.sharp.gaussian import call_epsilon, noise_epsilon, part_of_noise
 from shoal.mechanisms.counters.blue import GrowingBlue
 from shoal.mechanisms.counters.growing_root import GrowingRoot
 from shoal.mechanisms.privacy.accounting import Concentrated
 from shoal.mechanisms.selection import clip_range
 
-RELEASES = 365  # expected of a group where no horizon is given; tunes only
+RELEASES = 365  # expected of a group in the library, where nobody says a number; tunes only
 HALVINGS = 24  # candidates of a scale: the range times 2**(-j / 2)
 # Half width of a later block's mean where units are alike, as a part of the first blocks' over the root of its weight:
 # two and a half standard deviations become 2.8.
@@ -66,6 +75,7 @@ class SharpParameters(MeanParameters):
 
     horizon: int | None = None  # releases expected of a group; tunes accuracy, never the guarantee
     each: bool = False  # a release per contribution: then the horizon is what would come if all gave all they may
+    day: int | None = None  # releases of a day; None: a release per contribution, or nobody says how long a tick is
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -183,8 +193,7 @@ class SharpParameters(MeanParameters):
         return {}
 
     def _begin(self, units: int, longs: int, samples: int, ticks: int) -> Beginning | None:
-        seldom = 1 << max(0, ticks.bit_length() - 7)  # 64 to 128 times in each doubling of the ticks is enough
-        if not units or ticks % seldom:  # no units: late samples may overtake a unit's first
+        if not units or ticks % stride(ticks):  # no units: late samples may overtake a unit's first
             return None
         forecast = self.forecast(units, samples, ticks)
         if self.shape.blocks and self._blocks_pay(forecast):
@@ -202,7 +211,7 @@ class SharpParameters(MeanParameters):
         risked = RISK * forecast.noise_sd(most, Fraction(most), self.noise_epsilon)
         least = max(self.least_units, math.ceil(self._outside / min(risked, Fraction(9, 20))))
         possible = self.users <= 1 or least <= self.users
-        late = ticks >= self.patience * (2 if possible or units < self.least_units else 1)
+        late = ticks >= self.brief_patience * (2 if possible or units < self.least_units else 1)
         if units >= least:
             return Beginning(self.choose_cap(forecast), firsts=units, longs=0, alike=False)
         ready = units >= self.ready_units or forecast.samples >= self.ready_samples
@@ -239,8 +248,18 @@ class SharpParameters(MeanParameters):
 
     @property
     def patience(self) -> int:
-        """The number of releases to wait for enough units; twice as many for units or blocks at all."""
+        """The number of ticks to wait for enough first blocks; twice as many for blocks at all."""
         return patience(self.releases, self.max_contributions, each=self.each)
+
+    @property
+    def brief_patience(self) -> int:
+        """The number of ticks to wait for enough units, where blocks do not decide; twice as many for units at all."""
+        return brief(self.patience, self.day)
+
+    def latest(self, ticks: int) -> int:
+        """The tick at which a group that has waited `ticks` begins at the latest, if it has a unit by then."""
+        longest = self.patience if self.shape.blocks else self.brief_patience
+        return next_look(max(2 * longest, ticks + 1))
 
     def wanted_longs(self, units: int) -> int:
         """The number of units' first blocks to wait for, if `units` units are there."""

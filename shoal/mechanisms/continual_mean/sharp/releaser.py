@@ -11,6 +11,7 @@ from typing import Any
 
 from shoal.mechanisms.continual_mean.blocks import Changes
 from shoal.mechanisms.continual_mean.levels import LevelKeys
+from shoal.mechanisms.continual_mean.looks import Wait, waiting
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast
 from shoal.mechanisms.continual_mean.sharp.choices import Choices
 from shoal.mechanisms.continual_mean.sharp.parameters import NARROWER, SharpParameters
@@ -27,7 +28,8 @@ class SharpReleaser:
 
     __slots__ = (
         "_arrived", "_beginning", "_blocks", "_changes", "_clips", "_counter", "_half", "_high", "_keys", "_levels",
-        "_low", "_mean", "_previous", "_samples", "_ticks", "_top", "_total", "_units", "_waited", "_waiting", "_width",
+        "_low", "_mean", "_number", "_previous", "_samples", "_ticks", "_top", "_total", "_units", "_wait", "_waiting",
+        "_width",
     )  # fmt: skip
 
     def __init__(self, mean: SharpParameters, key: bytes, group: bytes, coordinate: int) -> None:
@@ -43,7 +45,8 @@ class SharpReleaser:
         self._clips: tuple[tuple[int, int] | None, ...] = ()  # of open blocks; None: their samples count one by one
         self._units = 0  # that have come
         self._arrived = 0  # samples that wait; those of open blocks have not arrived
-        self._waited = 0  # ticks until activation, its own included
+        self._wait = Wait()  # until activation, its own tick included
+        self._number: int | None = None  # of the tick that is open
         self._ticks = self._samples = self._total = 0  # of what counts
         self._previous = 0, 0  # samples and exact total when the tick before was complete
         self._blocks: dict[int, dict[str, tuple[int, int]]] = {}  # block -> pseudonym -> (effective, total), waiting
@@ -122,12 +125,16 @@ class SharpReleaser:
 
     # ---------------------------------------------------------------- a tick is complete
 
+    def at_tick(self, number: int) -> None:
+        """Note the number of the tick that is open; where each contribution has a release, ticks have none."""
+        self._number = None if self._mean.each else number
+
     def close(self) -> Sequence[Activation]:
         """Begin if enough has come; open octaves."""
         if self._beginning is None:
-            self._waited += 1
+            look = self._wait.look(self._number)
             longs = len(self._blocks.get(0, ()))
-            beginning = self._mean.begin(self._units, longs, self._arrived, self._waited)
+            beginning = None if look is None else self._mean.begin(self._units, longs, self._arrived, look)
             if beginning is None:
                 return ()
             activations = [self._activate(beginning)]
@@ -150,6 +157,7 @@ class SharpReleaser:
         if not beginning.alike:
             self._open_all(beginning.cap)
         self._beginning = beginning
+        self._wait.first = None  # the counter's ticks are releases
         self._count(beginning)
         waiting, self._waiting = self._waiting, {}
         for (single, bucket), held in waiting.items():
@@ -184,7 +192,7 @@ class SharpReleaser:
         """Choose the boundaries to clip to from units' first samples; return their centre, in grid steps."""
         mean = self._mean
         first = [self._waiting.get((0, bucket), 0) & SAMPLES for bucket in range(mean.buckets.count)]
-        forecast = mean.forecast(self._units, self._arrived, self._waited)
+        forecast = mean.forecast(self._units, self._arrived, self._wait.ticks)
         noise = forecast.noise_sd(beginning.cap, Fraction(beginning.cap), mean.noise_epsilon)
         centre, self._low, self._high = self._choices.range(first, mean.shares(beginning), noise)
         return centre
@@ -195,7 +203,7 @@ class SharpReleaser:
         centre, half = self._choices.first_blocks(totals, mean.shares(beginning))
         self._width = mean.block_width(half)
         self._low, self._high = mean.buckets.around(centre, -(-self._width // 2))
-        forecast = mean.forecast(self._units, self._arrived, self._waited)
+        forecast = mean.forecast(self._units, self._arrived, self._wait.ticks)
         unalike = beginning._replace(alike=False, cap=mean.choose_cap(forecast))
         if self._relative_noise(unalike, forecast) < WORTH * self._relative_noise(beginning, forecast):
             return unalike, centre
@@ -297,7 +305,10 @@ class SharpReleaser:
         grid = self._mean.grid
         low, high = grid.mean_value(0, 1), grid.mean_value(grid.steps, 1)
         half = grid.width_value(Fraction(grid.steps, 2))
-        return self._mean.named(Estimate(grid.mean_value(Fraction(grid.steps, 2), 1), half, low, high, {"samples": 0}))
+        middle = self._mean.named(
+            Estimate(grid.mean_value(Fraction(grid.steps, 2), 1), half, low, high, {"samples": 0})
+        )
+        return waiting(middle, self._wait, self._mean.latest)
 
     # ---------------------------------------------------------------- state
 
@@ -328,14 +339,15 @@ class SharpReleaser:
         clips = [list(clip or ()) for clip in self._clips]
         return [
             beginning, [self._low, self._high, self._width, self._half], clips,
-            [self._units, self._waited, self._ticks], [self._samples, self._total], list(self._previous), waiting,
+            [self._units, *self._wait.head(), self._ticks], [self._samples, self._total], list(self._previous), waiting,
         ]  # fmt: skip
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
         beginning, clip, clips, ticks, sums, previous, waiting = head
         self._low, self._high, self._width, self._half = map(int, clip)
         self._clips = tuple([(int(clip[0]), int(clip[1])) if clip else None for clip in clips])
-        self._units, self._waited, self._ticks = map(int, ticks)
+        self._units, *wait, self._ticks = map(int, ticks)
+        self._wait.restore(wait)
         self._samples, self._total = map(int, sums)
         self._previous = int(previous[0]), int(previous[1])
         places = self._mean.places

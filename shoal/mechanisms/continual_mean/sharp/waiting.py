@@ -1,15 +1,20 @@
-"""Predicts when a mean that waits begins: ticks and parts of the time, whichever of them has a release.
+"""Predicts when a mean that waits begins, in ticks and parts of the time, and how many releases follow.
+
+A mean waits by ticks, whether anything comes in them or not; where each contribution has a release a tick is one. Of
+ticks of a length only those in which something comes have a release.
 
 Privacy      no value and no key comes here, so nothing is charged
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
 
+from shoal.mechanisms.continual_mean.looks import stride
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.workload import Pattern
 
@@ -29,9 +34,17 @@ class Waiting(ABC, Generic[Begun]):
 
     @cached_property
     def ticks(self) -> int:
-        """The number of releases in all, including those before it begins."""
-        contributions = self._contributions(1.0)
-        return max(1, contributions if self.releases is None else min(self.releases, contributions))
+        """The number of ticks in all, including those before it begins."""
+        return max(1, self._contributions(1.0) if self.releases is None else self.releases)
+
+    @cached_property
+    def _often(self) -> Fraction:
+        """The part of ticks that have a release, at most: one contribution makes one."""
+        return min(Fraction(1), Fraction(max(1, self._contributions(1.0)), self.ticks))
+
+    def _counted(self, ticks: int) -> int:
+        """The number of releases in this many ticks, that of the tick in which it begins included."""
+        return 1 + int((ticks - 1) * self._often)
 
     @abstractmethod
     def _contributions(self, tau: float) -> int:
@@ -84,5 +97,5 @@ def _asked(ticks: int) -> list[int]:
     asked, tick = [], 1
     while tick <= ticks:
         asked.append(tick)
-        tick += 1 << max(0, tick.bit_length() - 7)
+        tick += stride(tick)
     return asked

@@ -17,7 +17,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from shoal.mechanisms.continual_mean.levels import BlockMean
-from shoal.mechanisms.continual_mean.sharp.cap import NOISE, Forecast, choose_cap, patience
+from shoal.mechanisms.continual_mean.looks import next_look, stride
+from shoal.mechanisms.continual_mean.sharp.cap import NOISE, Forecast, brief, choose_cap, patience
 from shoal.mechanisms.continual_mean.sharp.parameters import RELEASES
 from shoal.mechanisms.continual_mean.subgaussian.bounder import Doubling, DoublingBounder
 from shoal.mechanisms.counters.blue import GrowingBlue
@@ -59,6 +60,7 @@ class SubgaussianParameters(BlockMean):
 
     horizon: int | None = None  # releases expected of a group; tunes accuracy, never the guarantee
     each: bool = False  # a release per contribution: then the horizon is what would come if all gave all they may
+    day: int | None = None  # releases of a day; None: a release per contribution, or nobody says how long a tick is
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -157,8 +159,8 @@ class SubgaussianParameters(BlockMean):
 
         `reached` are the units that have closed each block, so far.
         """
-        units, seldom = reached[0], 1 << max(0, ticks.bit_length() - 7)  # as often as other sharp means
-        if not units or ticks % seldom:  # no units: late samples may overtake a unit's first
+        units = reached[0]
+        if not units or ticks % stride(ticks):  # no units: late samples may overtake a unit's first
             return None
         samples = sum(w * count for w, count in zip(self.doubling.weights, reached, strict=True))
         longer = max(Fraction(1), Fraction(self.releases, ticks))
@@ -234,5 +236,9 @@ class SubgaussianParameters(BlockMean):
 
     @property
     def patience(self) -> int:
-        """The number of releases to wait for more units than a centre takes."""
-        return patience(self.releases, self.max_contributions, each=self.each)
+        """The number of ticks to wait for more units than a centre takes."""
+        return brief(patience(self.releases, self.max_contributions, each=self.each), self.day)
+
+    def latest(self, ticks: int) -> int:
+        """The tick at which a group that has waited `ticks` begins at the latest, if it has a unit by then."""
+        return next_look(max(self.patience * self._hope, ticks + 1))

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from shoal.mechanisms.continual_mean.looks import Wait, waiting
 from shoal.mechanisms.continual_mean.subgaussian.parameters import Start, SubgaussianParameters
 from shoal.mechanisms.error_bars import estimate
 from shoal.mechanisms.noise.keyed import Bits, derive
@@ -20,8 +21,8 @@ class SubgaussianReleaser:
     """The releases of one group: it waits, chooses a centre, then clips and counts."""
 
     __slots__ = (
-        "_centre", "_counter", "_counts", "_dropped", "_intervals", "_mean", "_rows", "_start", "_ticks", "_total",
-        "_tree_key", "_waited", "_words_key", "_written",
+        "_centre", "_counter", "_counts", "_dropped", "_intervals", "_mean", "_number", "_rows", "_start", "_ticks",
+        "_total", "_tree_key", "_wait", "_words_key", "_written",
     )  # fmt: skip
 
     def __init__(self, mean: SubgaussianParameters, key: bytes, group: bytes, coordinate: int) -> None:
@@ -35,7 +36,8 @@ class SubgaussianReleaser:
         self._intervals: tuple[tuple[int, int], ...] = ()  # of the blocks that count
         self._counts = [0] * blocks  # of those, how many count
         self._total = 0  # their clipped sum
-        self._waited = 0  # ticks until it begins, that one included
+        self._wait = Wait()  # until it begins, that tick included
+        self._number: int | None = None  # of the tick that is open
         self._ticks = 0  # of the counter
         self._written: list[Contribution] = []
         self._dropped: list[tuple[int, str]] = []
@@ -62,12 +64,16 @@ class SubgaussianReleaser:
 
     # ---------------------------------------------------------------- a tick is complete
 
+    def at_tick(self, number: int) -> None:
+        """Note the number of the tick that is open; where each contribution has a release, ticks have none."""
+        self._number = None if self._mean.each else number
+
     def close(self) -> Sequence[Activation]:
         """Begin if enough has come."""
         activations: tuple[Activation, ...] = ()
         if self._start is None:
-            self._waited += 1
-            start = self._mean.begin([len(rows) for rows in self._rows], self._waited)
+            look = self._wait.look(self._number)
+            start = None if look is None else self._mean.begin([len(rows) for rows in self._rows], look)
             if start is None:
                 return ()
             activations = (self._begin(start),)
@@ -101,6 +107,7 @@ class SubgaussianReleaser:
     def _open(self, start: Start, centre: Fraction) -> None:
         """Fix the intervals and make the counter for them, always the same."""
         self._start, self._centre = start, centre
+        self._wait.first = None  # the counter's ticks are releases
         self._intervals = self._mean.intervals(start, centre)
         self._counter = self._mean.counter(start).counter(self._tree_key)
 
@@ -118,7 +125,8 @@ class SubgaussianReleaser:
                 return None
             low, high = grid.mean_value(0, 1), grid.mean_value(grid.steps, 1)
             middle, half = Fraction(grid.steps, 2), grid.width_value(Fraction(grid.steps, 2))
-            return Estimate(grid.mean_value(middle, 1), half, low, high, {"samples": 0})
+            unknown = Estimate(grid.mean_value(middle, 1), half, low, high, {"samples": 0})
+            return waiting(unknown, self._wait, mean.latest)
         noisy = self._total + self._counter.noise(self._ticks)
         ends, scales = self.bounds if mean.clamps else None, self._counter.tree.scales(self._ticks)
         return estimate(mean.sample_grid, noisy, self.samples, scales, ends, mean.coverage)
@@ -169,12 +177,13 @@ class SubgaussianReleaser:
         """[start, centre, counts of blocks, clipped sum, ticks waited and counted]."""
         start = [] if self._start is None else [*map(int, self._start)]
         centre = list(self._centre.as_integer_ratio())
-        return [start, centre, list(self._counts), self._total, [self._waited, self._ticks]]
+        return [start, centre, list(self._counts), self._total, [*self._wait.head(), self._ticks]]
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
         start, centre, counts, total, ticks = head
         self._counts, self._total = [int(count) for count in counts], int(total)
-        self._waited, self._ticks = map(int, ticks)
+        *wait, self._ticks = map(int, ticks)
+        self._wait.restore(wait)
         self._rows = [{} for _ in self._rows]
         for row in kept:
             self._rows[row.level][row.pseudonym] = row.effective, row.total
