@@ -1,7 +1,7 @@
 """The JSON Schemas of what is published: releases of each kind, and activations.
 
 Every object lists all its fields. Where a field may be missing, that depends on the configuration: `withheld`, `nodes`
-and `clip` of releases, and what a mean's `mechanism` says.
+and `clip` of releases, and what a mean's `mechanism` says; or on whether a mean has begun: `waiting`.
 """
 
 from collections.abc import Iterable
@@ -60,6 +60,12 @@ WITHHELD = said(
     "What came and does not count, or not yet.",
     table("Withheld", "How many samples, and what share of all that came.",
           {"samples": COUNT, "share": NUMBER | {"minimum": 0, "maximum": 1}}),
+)  # fmt: skip
+WAITING = said(
+    "A sharp mean has not begun: it waits for enough users or samples, and the value is the middle of the range.",
+    table("Waiting", "The latest time at which it begins.", {
+        "until": said("The first release from then on rests on samples.", ISO),
+    }),
 )  # fmt: skip
 NOISY: Schema = {
     "count": said(
@@ -143,7 +149,7 @@ def _releases() -> Schema:
         "then": {"required": ["mechanism"], "properties": {"mechanism": {"enum": ["gaussian", "laplace"]}}},
         "else": {"properties": {"mechanism": False}},
     }
-    of_mean = {"mechanism": MECHANISM, "withheld": WITHHELD}
+    of_mean = {"mechanism": MECHANISM, "waiting": WAITING, "withheld": WITHHELD}
     step = {"mechanism": MECHANISM}
     cell = step | CELL_DETAILS
     error = said("The worst expected error over all values; null where there is no bound.", either(NUMBER, NULL))
@@ -152,9 +158,9 @@ def _releases() -> Schema:
     clip = {"clip": said("Where the key's range ends, once that is chosen; null before.", either(NUMBER, NULL))}
     kinds = {
         "mean": release("a mean without a decay", VALUES, [ONE, NOTHING], {"samples": SAMPLES}, of_mean,
-                        ("mechanism", "withheld"), **gaussian),
+                        ("mechanism", "waiting", "withheld"), **gaussian),
         "mean-of-several": release("a mean of several coordinates", VALUES, [SEVERAL, NOTHING], {"samples": SAMPLES},
-                                   of_mean, ("mechanism", "withheld"), **gaussian),
+                                   of_mean, ("mechanism", "waiting", "withheld"), **gaussian),
         "stepped": release("a sum, mean or variance of steps", VALUES, [ONE, NOTHING], {"samples": DECAYED},
                            step | {"nodes": NODES}, ("nodes",)),
         "count": release("a count, which is exact", VALUES, [ONE], {"samples": DECAYED},

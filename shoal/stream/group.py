@@ -1,6 +1,6 @@
 """One group's history: what it has released, and the bytes of what it releases next."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from shoal.models.records import (
     release_id,
     shown_bytes,
 )
-from shoal.models.times import iso
+from shoal.models.times import LATEST, iso
 from shoal.stream.topic import Metric
 
 
@@ -118,6 +118,13 @@ class GroupState:
             activation.prior, float(activation.epsilon), activation.samples,
         )  # fmt: skip
 
+    def _details(self, estimate: Estimate, at: int) -> Mapping[str, Any]:
+        """The release's further fields, with the latest instant at which a mean that waits begins."""
+        if estimate.ticks_ahead is None or self.metric.every is None:
+            return estimate.details
+        until = min(at + estimate.ticks_ahead * self.metric.every, LATEST)
+        return {**estimate.details, "waiting": {"until": iso(until)}}
+
     def next_release(self, made: Estimate | None, at: int) -> bytes:
         """The bytes of the group's next release; it is then the last one."""
         estimate, section, group = made or NO_ESTIMATE, self.metric.section, self.group
@@ -133,6 +140,6 @@ class GroupState:
             "high": estimate.high,
             **estimate.counts,
         }
-        release = self.metric.form.release(fields, estimate.details)
+        release = self.metric.form.release(fields, self._details(estimate, at))
         self.chain = chain(self.chain, release)
         return release

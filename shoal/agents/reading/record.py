@@ -80,6 +80,7 @@ class Release:
     withheld_samples: int | None
     withheld_share: float | None
     nodes: tuple[float | int, ...] | None
+    waits_until: datetime | None  # the latest time at which a sharp mean begins that has not
 
     @property
     def released(self) -> bool:
@@ -135,9 +136,7 @@ def record_of(raw: bytes | None, length_of: LengthOf = lambda metric, version: N
 
 def _release(fields: dict[str, Any], length: int | None) -> Release:
     get = fields.get
-    at, withheld = _time(fields["at"]), get("withheld")
-    if not isinstance(withheld, dict):
-        withheld = {}
+    at, withheld = _time(fields["at"]), _object(get("withheld"))
     return Release(
         metric=fields["metric"], version=fields["version"], group=fields["group"], seq=fields["seq"],
         id=_text(get("id")) or "", since=None if length is None else _before(at, length), at=at,
@@ -149,6 +148,7 @@ def _release(fields: dict[str, Any], length: int | None) -> Release:
         cell_epsilon=number(get("cell_epsilon")), error=_value(get("error")), degradation=number(get("degradation")),
         clip=number(get("clip")), withheld_samples=_whole(withheld.get("samples")),
         withheld_share=number(withheld.get("share")), nodes=_nodes(get("nodes")),
+        waits_until=_until(_object(get("waiting")).get("until")),
     )  # fmt: skip
 
 
@@ -227,6 +227,18 @@ def _text(found: Any) -> str | None:
 def _time(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _until(text: Any) -> datetime | None:
+    try:
+        return _time(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _object(found: Any) -> dict[str, Any]:
+    """A JSON object, or an empty one in place of anything else."""
+    return found if isinstance(found, dict) else {}
 
 
 def iso_of(at: datetime) -> str:
