@@ -29,7 +29,7 @@ STATISTICS = {
     **{name: MEAN.format(algorithm=name, users="{users}", every="1h") for name in ("naive", "sharp", "full")},
     "groups": MEAN.format(algorithm="full", users="{users}", every="1h") + 'group = "group"\nmax_groups_per_user = 4\n',
     "sum": 'statistic = "sum"\nstep = "1h"\ndecay = {{ kind = "window", length = "7d" }}\n',
-    "add-remove": 'statistic = "mean"\nrelation = "add-remove"\nstep = "1h"\nstart = "2023-01-01"\nhorizon = "365d"\n',
+    "add-remove": 'statistic = "mean"\nrelation = "add-remove"\nstep = "1h"\nstart = "2023-01-01"\nlife = "365d"\n',
 }
 SLICE, TRANSACTION = 2_000, 20_000  # records
 BATCH, FETCH = (

@@ -109,7 +109,7 @@ def section(work: Workload, relation: str, statistic: str, m: int, epsilon: floa
     }  # fmt: skip
     given |= {"value": "x", "range": work.ends, "grid": STEPS} if statistic != "count" else {}
     if relation == "values":
-        given |= {"horizon": f"{work.days}d"}
+        given |= {"life": f"{work.days}d"}
     else:
         day = np.datetime64("1970-01-01") + work.days
         given |= {"start": "1970-01-01", "end": str(day), "groups": sorted({str(key) for key in work.keys})}

@@ -19,6 +19,7 @@ from benchmarks.accuracy.bounding import Contributions, bound, ticks
 from benchmarks.accuracy.inputs import Cadence, Floats, Input, Ints
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.statistic import ALGORITHMS
+from shoal.mechanisms.groups import at_tick
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import Contribution, Estimate, Releaser
 
@@ -155,6 +156,7 @@ class Ticks(Feed):
         latest: Estimate | None = None
         for tick in range(self._looks):
             if tick in self._closed:
+                at_tick(releaser, tick)
                 latest = ticked(releaser, self._closed[tick])
             yield latest
 

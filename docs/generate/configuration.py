@@ -39,7 +39,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "clip": ClipSection,
 }
 DURATIONS = frozenset(
-    {"idle_after", "every", "lateness", "max_ahead", "step", "horizon", "length", "half_life", "slot"}
+    {"idle_after", "every", "lateness", "max_ahead", "step", "life", "horizon", "length", "half_life", "slot"}
 )
 INSTANTS = frozenset({"start", "end"})
 TYPES = {

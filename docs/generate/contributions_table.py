@@ -45,7 +45,7 @@ max_contributions = {cap}
 """
 MEAN = 'statistic = "mean"\nvalue = "amount"\nrange = [0, 200]\n'
 COUNT = 'statistic = "count"\n'
-VALUES = f'every = "{{every}}"\nusers = 25000\nhorizon = "{DAYS}d"\n'
+VALUES = f'every = "{{every}}"\nusers = 25000\nlife = "{DAYS}d"\n'
 PRESENCE = 'relation = "add-remove"\nstep = "{every}"\nstart = {start}\nend = {end}\n'
 FIRST, LAST = (datetime(*day, tzinfo=UTC).timestamp() for day in ((1997, 1, 1), (1998, 7, 1)))
 

@@ -85,10 +85,10 @@ def refuse_delta(spec: Spec) -> None:
         raise ValueError(f"delta must be 0: {spec.algorithm} is pure differential privacy")
 
 
-def check_horizon(spec: Spec) -> None:
-    """Refuse a horizon for any algorithm but sharp."""
-    if spec.horizon is not None and spec.algorithm != "sharp":
-        raise ValueError(f"horizon tunes sharp; {spec.algorithm} has no use for it; remove it")
+def check_life(spec: Spec) -> None:
+    """Refuse a stated life for any algorithm but sharp."""
+    if spec.life is not None and spec.algorithm != "sharp":
+        raise ValueError(f"life tunes sharp; {spec.algorithm} does not use it; remove it")
 
 
 def event_limit(spec: Spec) -> Iterator[str]:

@@ -120,7 +120,7 @@ class Spec(Protocol):
     @property
     def decay(self) -> object: ...
     @property
-    def horizon(self) -> int | None: ...
+    def life(self) -> int | None: ...  # microseconds; None: as life.py says
     @property
     def max_gap(self) -> int: ...
     @property
@@ -175,7 +175,7 @@ class Spec(Protocol):
     @property
     def protects_presence(self) -> bool: ...  # whether its relation is add-remove
     @property
-    def expected_releases(self) -> int | None: ...  # of a group, as far as the keys say
+    def expected_releases(self) -> int: ...  # of a group
     @property
     def median(self) -> int: ...  # how the private medians of the algorithm full are made
     @property

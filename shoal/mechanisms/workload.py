@@ -93,7 +93,7 @@ class Stated:
 
     users: int  # of all groups together
     samples: float | None  # of a user, on average, in all groups together; None: as many as may count
-    over: int | None  # microseconds; None: the metric's horizon, or a year of ticks
+    over: int | None  # microseconds; None: the metric's life
     skewed: bool = False
     spread: Fraction = Fraction(1)  # part of the range that values lie in
     groups: int | None = None  # over which the users are evenly spread; None: all are in one

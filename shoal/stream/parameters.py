@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from shoal.mechanisms.kinds import statistic_of
+from shoal.mechanisms.life import counts_releases, life_of
 from shoal.models.config.cell import CellSection
 from shoal.models.config.clip import ClipSection
 from shoal.models.config.decay import DecaySection
@@ -29,7 +30,7 @@ DIGESTED = (
     "max_gap", "grid",
 )  # fmt: skip
 LATER = (
-    "prior", "sigma", "horizon", "clamp", "step", "decay",
+    "prior", "sigma", "life", "clamp", "step", "decay",
     "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
     "max_events_per_user", "simultaneous", "spread_share", "withheld",
     "groups", "start", "end", "selection", "clip",
@@ -65,8 +66,13 @@ def parameters_of(config: Config, metric: MetricSection) -> str:
 
 
 def canonical(metric: MetricSection) -> dict[str, Any]:
-    """What a metric's keys say, as its digest has them: numbers are exact, as text."""
+    """What a metric's keys say, as its digest has them: numbers are exact, as text.
+
+    The life of a metric whose counters are made for it is there also where the file leaves it out.
+    """
     values = {key: _plain(getattr(metric, key)) for key in DIGESTED + LATER} | {"max_ahead": metric.ahead_limit}
+    if counts_releases(metric):
+        values["life"] = life_of(metric)
     return {key: value for key, value in values.items() if value is not None or key not in LATER}
 
 

@@ -24,7 +24,7 @@ from tests.support.desk import EVENTS, MEAN, OPTIONS, Desk, lines
 
 ROOT = Path(__file__).parents[2]
 NO_MEAN = {"algorithm": None, "users": None, "failure": None, "every": None}
-SUM = NO_MEAN | {"statistic": "sum", "step": "10s", "horizon": "1h"}
+SUM = NO_MEAN | {"statistic": "sum", "step": "10s", "life": "1h"}
 SLOT = NO_MEAN | {"statistic": "slot-mean", "slot": "10s"}
 TWO_SIDED = SUM | {"relation": "add-remove", "start": "1970-01-01"}
 

@@ -70,8 +70,8 @@ def test_a_plan_says_that_few_users_are_waited_for(folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["naive", pytest.param("sharp", marks=pytest.mark.long)])
 def test_the_noise_measured_over_many_keys_is_that_foretold(folder: Path, algorithm: str) -> None:
-    horizon = '\nhorizon = "8d"' if algorithm == "sharp" else ""
-    settings = f'"{algorithm}"\nclamp = false{horizon}'
+    life = '\nlife = "8d"' if algorithm == "sharp" else ""
+    settings = f'"{algorithm}"\nclamp = false{life}'
     config = said(folder, {'"naive"': settings, "epsilon = 1": "epsilon = 40"})
     (plan,) = planned(config, "--over", f"{DAYS}d")
     # Half of the values lie at each end of the range: their mean is 5, and whatever is clipped shows.
@@ -130,13 +130,13 @@ def test_the_recommended_settings_are_better(folder: Path) -> None:
     config = said(folder, {"users = 40\n": "", '"naive"': '"sharp"', "max_contributions = 4": "max_contributions = 64"})
     (plan,) = planned(config, *options)
     advised = plan["recommended"]
-    assert (advised["users"], advised["horizon"], advised["algorithm"]) == (20000, "365d", "sharp")
+    assert (advised["users"], advised["life"], advised["algorithm"]) == (20000, "365d", "sharp")
     low, high = of(plan, "sharp")["last_noise_sd_likely"]
     assert low <= of(plan, "sharp")["over_time"][-1]["noise_sd"] <= high
     assert of(plan, "naive")["last_noise_sd_likely"] is None
     assert "in four of five cases" in shoal(config, *options).stdout
     config = said(folder, {
-        "users = 40": f"users = {advised['users']}\nhorizon = \"{advised['horizon']}\"", '"naive"': '"sharp"',
+        "users = 40": f"users = {advised['users']}\nlife = \"{advised['life']}\"", '"naive"': '"sharp"',
         "max_contributions = 4": f"max_contributions = {advised['max_contributions']}",
         'every = "1d"': f'every = "{advised["every"]}"',
     })  # fmt: skip
@@ -257,7 +257,7 @@ def test_users_must_be_known(folder: Path) -> None:
 def test_settings_that_sharp_lacks_are_recommended_with_the_rest(folder: Path) -> None:
     section = load(said(folder, {"users = 40\n": "", '"naive"': '"sharp"'})).metric[0]
     (plan,) = plans(section, Stated(3000, 4, 100 * DAY))
-    assert plan.recommended.endswith(", users 3000, horizon 100d")
+    assert plan.recommended.endswith(", users 3000, life 100d")
 
 
 EVENTS = {"max_contributions = 4": 'unit = "event"', "users = 40": "users = 160"}

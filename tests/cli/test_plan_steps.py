@@ -188,7 +188,7 @@ def test_other_lengths_and_windows_told_afterwards(tmp_path: Path) -> None:
     (told,) = planned(said(tmp_path, ALL), *STATED)
     assert [one["steps"] for one in told["by_window"]] == [1, 2, 4, 8, 16, 32]
     assert set(told["by_window"][0]["noise_sd"]) == {"sharp", "patent", "per-step"}
-    assert told["recommended"]["horizon"] == "32h"
+    assert told["recommended"]["life"] == "32h"
     assert "a metric of its own" in shoal(said(tmp_path, ALL), *STATED).stdout
 
 
@@ -237,11 +237,11 @@ def test_metrics_of_all_kinds_are_planned_and_drawn_together(tmp_path: Path) -> 
 
 
 def test_without_a_time_it_is_long_enough_for_the_decay(tmp_path: Path) -> None:
-    days = {'"8h"': 365 / 24, '"5d"': 20}
+    days = {'"8h"': 365, '"100d"': 400}
     for span, over in days.items():
         (plan,) = planned(said(tmp_path, WINDOW.replace('"8h"', span)), "--users", 40)
         assert plan["workload"]["over"] == over * 86400
-    (plan,) = planned(said(tmp_path, 'horizon = "5d"\n' + ALL), "--users", 40)
+    (plan,) = planned(said(tmp_path, 'life = "5d"\n' + ALL), "--users", 40)
     assert (plan["workload"]["over"], plan["workload"]["samples_per_user"]) == (5 * 86400, 4)
 
 

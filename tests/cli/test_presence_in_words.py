@@ -36,7 +36,7 @@ statistic = "mean"
 range = [0, 200]
 step = "1d"
 start = 2026-01-01
-horizon = "365d"
+life = "365d"
 epsilon = 1
 max_contributions = 8
 """
@@ -126,7 +126,7 @@ def test_keys_that_nobody_declared_say_how_many_people_they_need_and_what_they_c
     assert (
         "keys that nobody declared are found with epsilon = 0.2 of that and its delta: one is shown, for ever, once "
         f"about {crossing.threshold(1)} have come to it, each a person ({crossing.threshold(2920)} at 8 times the "
-        "horizon); a person counts so for its first key, and with its samples in every key that is shown"
+        "life); a person counts so for its first key, and with its samples in every key that is shown"
     ) in text
     text, _ = checked(METRIC + FOUND + "selection = { epsilon = 0.5, keys = 3 }\n")
     assert "found with epsilon = 0.5 of that and its delta" in text
@@ -135,14 +135,14 @@ def test_keys_that_nobody_declared_say_how_many_people_they_need_and_what_they_c
     assert "the 2 keys of groups are public, and released from start on whether anybody has them or not" in text
 
 
-@pytest.mark.parametrize("horizon", ["", 'horizon = "365d"\n'])
-def test_a_metric_that_ends_has_one_threshold_and_is_planned_until_then(folder, horizon):
-    ends = METRIC.replace('horizon = "365d"\n', horizon + "end = 2026-03-02\n")
+@pytest.mark.parametrize("life", ["", 'life = "365d"\n'])
+def test_a_metric_that_ends_has_one_threshold_and_is_planned_until_then(folder, life):
+    ends = METRIC.replace('life = "365d"\n', life + "end = 2026-03-02\n")
     text, _ = checked(ends + FOUND)
     crossing = FirstCrossing(Fraction(1, 5), Fraction(1, 10**6), 60, ends=True)
     assert {crossing.threshold(tick) for tick in (1, 60)} == {crossing.threshold(1)}
     assert f"once about {crossing.threshold(1)} have come to it, each a person; a person counts so for its" in text
-    assert "times the horizon" not in text
+    assert "times the life" not in text
     noise = float(text.partition("noise of standard deviation ")[2].partition(" ")[0])
     assert "after 60 releases" in text
     assert "60d, at constant rates" in said("plan", "shoal.toml", "--users", 5000).stdout

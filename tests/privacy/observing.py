@@ -315,19 +315,19 @@ CONFIGS: list[Config] = [
 # first blocks that are clipped like samples, in groups, from first blocks with octaves apart; with sigma one centre.
 SHARP: list[Config] = [
     config(
-        {"algorithm": "sharp", "epsilon": 400, "grid": 200, "max_contributions": 10_000, "horizon": "60s"},
-        {"algorithm": "sharp", "epsilon": 900, "max_contributions": 64, "every": "3s", "horizon": "60s",
+        {"algorithm": "sharp", "epsilon": 400, "grid": 200, "max_contributions": 10_000, "life": "60s"},
+        {"algorithm": "sharp", "epsilon": 900, "max_contributions": 64, "every": "3s", "life": "60s",
          "withheld": True},
     ),
     config(
-        {"algorithm": "sharp", "epsilon": 1200, "max_contributions": 10_000, "horizon": "60s", "lateness": "3s",
+        {"algorithm": "sharp", "epsilon": 1200, "max_contributions": 10_000, "life": "60s", "lateness": "3s",
          "group": "g", "max_groups_per_user": 2},
     ),
     config(
         {"algorithm": "sharp", "epsilon": 900, "max_contributions": 500, "every": "contribution", "users": None},
     ),
     config(
-        {"algorithm": "sharp", "epsilon": 900, "sigma": "0.01", "max_contributions": 9, "horizon": "60s"},
+        {"algorithm": "sharp", "epsilon": 900, "sigma": "0.01", "max_contributions": 9, "life": "60s"},
         {"algorithm": "sharp", "epsilon": 200, "sigma": "0.1", "every": "contribution", "group": "g"},
     ),
 ]  # fmt: skip

@@ -245,7 +245,7 @@ OTHER = {
     "name": "other", "topic": "others", "user": "v", "value": "y", "time": "s", "group": "h", "range": (0, 2),
     "epsilon": 2, "max_contributions": 9, "users": 5, "algorithm": "naive", "every": "11s", "version": 2,
     "failure": "0.5", "max_groups_per_user": 2, "lateness": "1s", "late": "drop", "max_ahead": "1d", "max_gap": 9,
-    "grid": 17, "clamp": True, "prior": "0.3", "sigma": "0.3", "horizon": "90d",
+    "grid": 17, "clamp": True, "prior": "0.3", "sigma": "0.3", "life": "90d",
     "withheld": True,
 }  # fmt: skip
 STEPPED = {"statistic": "sum", "step": "10s", "decay": {"kind": "window", "length": "1h"}}
@@ -277,7 +277,7 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
     tried = OTHER.keys() | OTHER_STEPPED.keys() | OTHER_SLOTTED.keys() | {*OTHER_PRESENT, OF_EVENTS}
     assert tried == MetricSection.model_fields.keys()
     given = {"algorithm": "multi-tree"}  # which has a prior
-    of = {"prior": given, "horizon": {"algorithm": "sharp"}}
+    of = {"prior": given, "life": {"algorithm": "sharp"}}
     changed = [key({name: value} | of.get(name, {})) for name, value in OTHER.items()]
     changed += [key(given | {"prior": "0.4"})]
     changed += [key({}, partitioner="crc32"), key({}, idle_after="1s")]
@@ -292,7 +292,7 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
     slotted += [key(SLOTTED | {"cell": {"h3": 9, "lat": "a", "lon": "o"}, "group": None}), key(SLOTTED | distribution)]
     changed += [*slotted, key(SLOTTED | {"across_cells": "chop-user"}), key(SLOTTED)]
     declared = PRESENT | {"groups": ("a",)}
-    found = PRESENT | {"delta": "1e-6", "horizon": "1d"}
+    found = PRESENT | {"delta": "1e-6", "life": "1d"}
     changed += [key(declared), key(declared | {"groups": OTHER_PRESENT["groups"]}), key(found)]
     changed += [key(declared | {name: OTHER_PRESENT[name]}) for name in ("start", "end")]
     changed += [key(found | {"selection": {"epsilon": "0.1"}}), key(found | {"selection": {"keys": 2}})]

@@ -214,7 +214,7 @@ def test_a_clock_within_a_step_is_not_shown():
 def test_how_far_event_time_is_ahead_is_a_matter_of_beats_alone():
     """And no offset is said, which would count the records before the beat."""
     now = 10**9  # by the worker's clock
-    ahead = {"max_ahead": "20m", "start": "2001-09-09T01:40:00Z", "end": None, "horizon": "100d"}
+    ahead = {"max_ahead": "20m", "start": "2001-09-09T01:40:00Z", "end": None, "life": "100d"}
     far = [sample(0, ALONE, now + seconds, stamp=now * 1000, g="a") for seconds in (60, 1100, 1199, 1201, 10**6)]
     found = []
     for sent in ([], far, SENT["many"]):

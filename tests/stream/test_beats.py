@@ -263,11 +263,11 @@ users = st.sampled_from([f"user{index}" for index in range(5)])
 streams = st.lists(
     st.one_of(st.tuples(users, st.sampled_from([0, 0.25, 1]), st.integers(90, 210)), st.integers(90, 195)), max_size=60
 )
-FOUND = {"group": "g", "delta": "9e-1", "horizon": "100s"}  # a key of few users is shown
+FOUND = {"group": "g", "delta": "9e-1", "life": "100s"}  # a key of few users is shown
 EQUAL = [
     present({"lateness": "3s"}, {"late": "drop", "step": "20s"}),
     present({"group": "g", "groups": ["a", "b"]}, {"decay": {"kind": "window", "length": "20s"}, "unit": "user-20s"}),
-    present(FOUND | {"end": None, "horizon": "30s"}, FOUND | {"decay": {"kind": "window", "length": "20s"}}),
+    present(FOUND | {"end": None, "life": "30s"}, FOUND | {"decay": {"kind": "window", "length": "20s"}}),
     present(FOUND | {"statistic": "count", "value": None, "range": None, "unit": "user-20s", "selection": {"keys": 2}}),
 ]
 

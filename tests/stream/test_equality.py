@@ -45,7 +45,7 @@ def encode(rows: list[tuple[str, float, int, str | None]]) -> list[bytes]:
 
 
 # So many samples are allowed that noise leaves room for the error of a clip range: some runs choose one.
-SHARP = {"algorithm": "sharp", "max_contributions": 10_000, "horizon": "60s"}
+SHARP = {"algorithm": "sharp", "max_contributions": 10_000, "life": "60s"}
 FEW_USERS = {"prior": "few-users", "epsilon": 2000, "delta": "1e-3"}  # four of them are enough
 EVENTS = {"unit": "event", "max_contributions": None}
 CONFIGS: list[Config] = [
@@ -69,7 +69,7 @@ CONFIGS: list[Config] = [
     ),
     config(SHARP | {"epsilon": 400, "grid": 64}, {"algorithm": "sharp", "every": "2s", "users": None}),
     config(
-        {"algorithm": "sharp", "epsilon": 60, "sigma": "0.1", "horizon": "60s", "grid": 64},
+        {"algorithm": "sharp", "epsilon": 60, "sigma": "0.1", "life": "60s", "grid": 64},
         {"algorithm": "sharp", "epsilon": 900, "sigma": "0.3", "max_contributions": 7, "every": "contribution"},
         {"algorithm": "sharp", "epsilon": 900, "sigma": "0.01", "group": "g", "max_groups_per_user": 2, "every": "3s"},
     ),

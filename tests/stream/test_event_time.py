@@ -21,7 +21,7 @@ from tests.support.effort import examples
 AHEAD = 600  # seconds
 NOW = 1_000_000  # seconds
 MEAN = {"max_ahead": f"{AHEAD}s", "lateness": "7s", "algorithm": "naive"}
-PRESENT = {"max_ahead": f"{AHEAD}s", "lateness": "7s", "end": None, "horizon": "100d"}
+PRESENT = {"max_ahead": f"{AHEAD}s", "lateness": "7s", "end": None, "life": "100d"}
 BOTH = {"values": config(MEAN), "add-remove": present(PRESENT)}
 
 

@@ -11,12 +11,12 @@ from shoal.stream.topic import plan_topic
 from tests.stream.simulation import SECRET, Cluster, config, event, rows_of
 
 CFG = config(
-    {"algorithm": "sharp", "epsilon": 700, "max_contributions": 1024, "users": 8, "every": "1s", "horizon": "2200s",
+    {"algorithm": "sharp", "epsilon": 700, "max_contributions": 1024, "users": 8, "every": "1s", "life": "2200s",
      "grid": 2**20},
-    {"algorithm": "sharp", "epsilon": 80, "max_contributions": 40, "every": "3s", "users": None, "horizon": "300s"},
-    {"algorithm": "sharp", "epsilon": 1400, "max_contributions": 1024, "users": 8, "every": "1s", "horizon": "2200s",
+    {"algorithm": "sharp", "epsilon": 80, "max_contributions": 40, "every": "3s", "users": None, "life": "300s"},
+    {"algorithm": "sharp", "epsilon": 1400, "max_contributions": 1024, "users": 8, "every": "1s", "life": "2200s",
      "value": ("x", "y"), "range": ((0, 1), (-5, 5)), "grid": 2**20},
-    {"algorithm": "sharp", "epsilon": 700, "max_contributions": 150, "users": 8, "every": "1s", "horizon": "200s",
+    {"algorithm": "sharp", "epsilon": 700, "max_contributions": 150, "users": 8, "every": "1s", "life": "200s",
      "sigma": "0.02", "grid": 2**20},
 )  # fmt: skip
 # Three users with 200 events each, which become 68 contributions, then three more.

@@ -119,7 +119,7 @@ def test_a_release_says_which_mechanism_made_it():
         (summed(WINDOW), "per-step"),
         (summed({"kind": "window", "length": "20480s"}), "hats"),
         (summed(FORWARD), "blue"),
-        (summed(FORWARD, horizon="50s"), "per-step"),
+        (summed(FORWARD, life="50s"), "per-step"),
         (summed(WINDOW, algorithm="patent"), "patent"),
         (summed({"kind": "window", "length": "320s"}, delta="0.01"), "square-root"),
         (summed(WINDOW, statistic="count"), "exact"),

@@ -43,7 +43,7 @@ USUAL_METRIC: dict[str, Any] = {
 # a clip range, and opens two octaves. In so wide a range, and with so many visits to come, whatever the key.
 SHARP_METRIC: dict[str, Any] = {
     "name": "sharp", "algorithm": "sharp", "every": "1h", "epsilon": 120, "users": 60, "max_contributions": 480,
-    "horizon": "300d", "range": [-400, 500],
+    "life": "300d", "range": [-400, 500],
 }  # fmt: skip
 OF_MEANS = ("users", "algorithm", "every")  # what of the usual metric sums and slots have no use for
 # A sum and a mean that forget, and a count; silent groups rest after two days.

@@ -8,6 +8,7 @@ from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, ON_BLOCKS, WITH_DE
 from shoal.mechanisms.continual_mean.observed import ObservedMean
 from shoal.mechanisms.continual_mean.stated import StatedMean
 from shoal.mechanisms.group_outlook import GroupsOutlook
+from shoal.mechanisms.life import counts_releases, life_of
 from shoal.mechanisms.outlook import Cost, Look, Outlook, capped, caps, halved, of_algorithm, smallest
 from shoal.mechanisms.plan import Spec, varied
 from shoal.mechanisms.spec import FEW_USERS
@@ -33,15 +34,15 @@ def algorithms(spec: Spec, users: int) -> Iterator[Spec]:
                 spec,
                 algorithm=name,
                 prior=prior if name in WITH_PRIOR else None,
-                horizon=spec.horizon if name == "sharp" else None,
+                life=spec.life if name == "sharp" else None,
                 users=spec.users if name == "sharp" else spec.users or users,
             )
 
 
 def with_cadence(spec: Spec, every: int | str, over: int | None) -> Spec:
-    """The metric with another cadence; sharp gets a horizon, since its default is a year of days."""
+    """The metric with another cadence; the life of sharp is then the time of the plan, unless it is stated."""
     tuned = spec.algorithm == "sharp" and every not in ("contribution", spec.every)
-    return varied(spec, every=every, horizon=over if tuned else spec.horizon)
+    return varied(spec, every=every, life=over if tuned else spec.life)
 
 
 def cadences(spec: Spec, over: int | None) -> list[int | str]:
@@ -75,10 +76,11 @@ def _best(spec: Spec, outlooks: Sequence[Outlook]) -> Outlook:
 
 
 def _completed(spec: Spec, source: Source) -> Spec:
-    """The settings with expected users, and for sharp with a horizon."""
-    about = source.about(spec)
-    timed = spec.algorithm == "sharp" and spec.every != "contribution"
-    return varied(spec, users=spec.users or about.users, horizon=spec.horizon or (about.over if timed else None))
+    """The settings with expected users, and for sharp with a life where the default is not the time of the plan."""
+    about, life = source.about(spec), spec.life
+    if life is None and counts_releases(spec) and about.over != life_of(spec):
+        life = about.over
+    return varied(spec, users=spec.users or about.users, life=life)
 
 
 def _halved(best: Outlook, source: Source, what: str) -> Cost | None:

@@ -22,6 +22,7 @@ from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.source import About, is_useful, one_mean, width_of
 from shoal.mechanisms.continual_mean.subgaussian import Subgaussian
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook, by_size, some
+from shoal.mechanisms.groups import at_tick
 from shoal.mechanisms.observed import Observed, Sample, Sent
 from shoal.mechanisms.outlook import LOOKS, Look, Outlook, more_epsilon
 from shoal.mechanisms.plan import Spec, varied
@@ -53,7 +54,7 @@ class ObservedMean:
     def of(cls, spec: Spec, coordinate: int, observed: Observed) -> "ObservedMean":
         """The largest group of the file."""
         # Who is let into which group depends on no algorithm, and the configured one may refuse its settings.
-        groups = observed.by_group(varied(spec, algorithm="naive", prior=None, sigma=None, horizon=None, users=1))
+        groups = observed.by_group(varied(spec, algorithm="naive", prior=None, sigma=None, life=None, users=1))
         return cls(observed, coordinate, by_size(groups)[-1], groups)
 
     @cached_property
@@ -130,6 +131,7 @@ class ObservedMean:
                 if every is None:
                     releaser.close()
             if every is not None:
+                at_tick(releaser, tick)
                 releaser.close()
             count += len(samples)
             total += math.fsum(self._value(sample, spec) for sample in samples)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from shoal.mechanisms import lower_bounds
+from shoal.mechanisms import life, lower_bounds
 from shoal.mechanisms.continual_mean import WITH_PRIOR
 from shoal.mechanisms.continual_mean.comparison import MeanComparison, Source
 from shoal.mechanisms.continual_mean.observed import ObservedMean
@@ -76,8 +76,8 @@ class MeanReport(MeanComparison):
         """The recommended settings that the configuration lacks."""
         if self.spec.users is None and self.advised.users is not None:
             yield "users", self.advised.users
-        if self.spec.horizon is None and self.advised.horizon is not None:
-            yield "horizon", duration(self.advised.horizon)
+        if self.spec.life is None and self.advised.life is not None:
+            yield "life", duration(self.advised.life)
 
     # ---------------------------------------------------------------- words
 
@@ -123,6 +123,7 @@ class MeanReport(MeanComparison):
         )
         if self.spec.delta and self.spec.prior != FEW_USERS:
             yield _kinds(self.outlooks, self.coordinate)
+        yield from life.remarks(self.spec)
         yield "-: nothing is released, or the middle of the range, which says nothing."
         if self.spec.group is not None and self.groups is None:
             yield SPREAD

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from shoal.mechanisms.continual_mean.forecast import Expected, Prospect
 from shoal.mechanisms.continual_mean.source import About, is_useful, one_mean, width_of
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
+from shoal.mechanisms.life import life_of
 from shoal.mechanisms.outlook import MOST_CAP, Look, Outlook, more_epsilon, spaced
 from shoal.mechanisms.plan import Spec, varied
-from shoal.mechanisms.workload import YEAR, Pattern, Stated, bias
+from shoal.mechanisms.workload import Pattern, Stated, bias
 
 INSTANTS = 1 << 14  # of a time without ticks
 SAMPLE_SD = math.sqrt(1 / 20)  # of the assumed law, Beta(2, 2)
@@ -38,7 +39,7 @@ class StatedMean:
             users, given = _events(spec, stated.pattern(users, given))
         over = stated.over
         if over is None and spec.every != "contribution":
-            over = spec.horizon or YEAR * spec.every
+            over = life_of(spec)
         return cls(stated, coordinate, users, given, over, of_groups)
 
     def about(self, spec: Spec) -> About:
@@ -84,13 +85,13 @@ class StatedMean:
             expected = None if spec.users is None else round(spec.users * factor)
             return [(replace(self, users=round(self.users * factor)), varied(spec, users=expected))]
         over = None if self.over is None else round(self.over * factor)
-        horizon = None if spec.horizon is None else round(spec.horizon * factor)
+        life = None if spec.life is None else round(spec.life * factor)
         if spec.privacy_unit.is_event:  # each of which has one sample, however long it takes
             longer = replace(self, users=round(self.users * factor), over=over)
-            return [(longer, varied(spec, horizon=horizon))]
+            return [(longer, varied(spec, life=life))]
         longer = replace(self, samples=self.samples * factor, over=over)
         caps = {spec.contribution_limit, min(MOST_CAP, round(spec.contribution_limit * factor))}
-        return [(longer, varied(spec, horizon=horizon, max_contributions=cap)) for cap in sorted(caps)]
+        return [(longer, varied(spec, life=life, max_contributions=cap)) for cap in sorted(caps)]
 
     def _ahead(self, spec: Spec) -> tuple[Prospect, int]:
         ticks = max(1, (self.over or 0) // spec.every) if isinstance(spec.every, int) else None

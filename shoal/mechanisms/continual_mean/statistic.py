@@ -25,6 +25,7 @@ from shoal.mechanisms.continual_mean.subgaussian import Subgaussian
 from shoal.mechanisms.continual_mean.wishful import Wishful
 from shoal.mechanisms.error_bars import coverage_of, six_digits
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.life import DAY
 from shoal.mechanisms.privacy.zcdp import largest_rho
 from shoal.mechanisms.spec import FEW_USERS, FIRST_MEDIAN, PATTERN, VALUES, Spec
 from shoal.mechanisms.statistic import Bounder
@@ -228,9 +229,9 @@ def _few_users_clause(spec: Spec) -> Iterator[str]:
 def _check_tuning(spec: Spec) -> None:
     if spec.algorithm != "sharp" and spec.users is None:
         raise ValueError(f"users is missing: the trees of {spec.algorithm} are made for so many; add it")
-    rules.check_horizon(spec)
-    if spec.horizon is not None and spec.every == "contribution":
-        raise ValueError("horizon needs a cadence in event time; a release per contribution goes by users; remove it")
+    rules.check_life(spec)
+    if spec.life is not None and spec.every == "contribution":
+        raise ValueError("life needs a cadence in event time; a release per contribution uses users; remove it")
 
 
 def _mean_of(spec: Spec, coordinate: int, noise: _Noise) -> MeanParameters:
@@ -240,7 +241,8 @@ def _mean_of(spec: Spec, coordinate: int, noise: _Noise) -> MeanParameters:
     if spec.algorithm == "full" and spec.median == FIRST_MEDIAN:
         given["sensitivity"] = AS_PRINTED
     if spec.algorithm == "sharp":
-        given |= {"horizon": spec.expected_releases, "each": not isinstance(spec.every, int)}
+        day = -(-DAY // spec.every) if isinstance(spec.every, int) else None
+        given |= {"horizon": spec.expected_releases, "each": day is None, "day": day}
     if spec.prior == FEW_USERS:
         given |= {"delta": spec.delta / len(spec.values)}
     assumptions: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

@@ -22,7 +22,7 @@ def check(spec: Spec) -> None:
     rules.refuse_presence_keys(spec)
     if spec.slot is None:
         raise ValueError("slot is missing; add it")
-    unused = ("every", "step", "decay", "horizon")
+    unused = ("every", "step", "decay", "life")
     rules.refuse_given(spec, unused, "is not for statistics per slot, which are released at its end")
     rules.refuse_given(spec, ("withheld",), "is for means without a decay; a slot says what is dropped")
     if spec.max_groups_per_user != 1:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
-from shoal.mechanisms import lower_bounds
+from shoal.mechanisms import life, lower_bounds
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
 from shoal.mechanisms.outlook import (
     Cost,
@@ -26,7 +26,7 @@ from shoal.mechanisms.outlook import (
 from shoal.mechanisms.plan import Spec, varied
 from shoal.mechanisms.stepped import ALGORITHMS
 from shoal.mechanisms.stepped.forecast import Expected, StepProspect, by_hand, least_weights, prospect, weights
-from shoal.mechanisms.stepped.keys import GROWING, NOT_OF_PATENT
+from shoal.mechanisms.stepped.keys import NOT_OF_PATENT
 from shoal.mechanisms.stepped.statistic import PlannedStatistic
 from shoal.mechanisms.stepped.workload import Source, Steady
 from shoal.mechanisms.workload import bias
@@ -46,16 +46,15 @@ def candidates(spec: Spec) -> Iterator[Spec]:
             if name == spec.algorithm:
                 yield spec
         elif name == "sharp" or (spec.decay_or_none.kind not in NOT_OF_PATENT and (exponent is None or exponent > 1)):
-            pure = {} if name == "sharp" else {"horizon": None, "delta": Fraction(0)}
+            pure = {} if name == "sharp" else {"life": None, "delta": Fraction(0)}
             yield varied(spec, algorithm=name, **pure)
 
 
 def tuned(spec: Spec, over: int) -> Spec:
-    """The metric with a horizon, if its counter grows and sharp lacks one."""
-    grows = spec.decay_or_none.kind in GROWING and spec.statistic != "count"
-    if spec.algorithm != "sharp" or not grows or spec.horizon is not None:
+    """The metric with a stated life, if its counter is made for one and the default is not the time of the plan."""
+    if spec.life is not None or over == life.life_of(spec) or not life.counts_releases(spec):
         return spec
-    return varied(spec, horizon=over)
+    return varied(spec, life=over)
 
 
 def lengths(spec: Spec) -> Iterator[tuple[Fraction, Spec]]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 from shoal.mechanisms import rules
+from shoal.mechanisms.life import counts_releases
 from shoal.mechanisms.spec import PATTERN, Spec
 from shoal.mechanisms.stepped import ALGORITHMS
 from shoal.mechanisms.sums import decays
@@ -12,7 +13,6 @@ from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.words import many
 
 LISTED = ("table", "formula")  # decays whose weights are in a list
-GROWING = ("none", "all-windows", "forward")  # decays under which noise grows with time, so that a horizon helps
 NOT_OF_PATENT = {"none": "without a decay", "forward": "for forward decay"}
 
 
@@ -34,7 +34,7 @@ def check(spec: Spec) -> None:
         rules.refuse_delta(spec)
     if len(spec.values) > 1:
         raise ValueError("several values are for means without a decay; use a metric for each")
-    rules.check_horizon(spec)
+    rules.check_life(spec)
 
 
 def check_decay(spec: Spec, step: int) -> None:
@@ -58,13 +58,14 @@ def decay_of(spec: Spec) -> decays.Decay:
     """The decay that the keys ask for, its lengths counted in steps."""
     decay, step = spec.decay_or_none, spec.cadence or 1
     error = decay.error or decays.ERROR
+    releases = spec.expected_releases if counts_releases(spec) else None
     match decay.kind:
         case "window" if decay.updates is not None:
             return decays.Window(decay.updates, of_updates=True)
         case "window":
             return decays.Window((decay.length or step) // step)
         case "all-windows":
-            return decays.AllWindows(spec.expected_releases, decay.zeta or decays.ZETA)
+            return decays.AllWindows(releases, decay.zeta or decays.ZETA)
         case "exponential":
             if decay.half_life is not None:
                 return decays.Exponential.half_life(Fraction(decay.half_life, step))
@@ -73,7 +74,7 @@ def decay_of(spec: Spec) -> decays.Decay:
             horizon = decays.HORIZON if decay.horizon is None else decay.horizon // step
             return decays.Polynomial(decay.exponent or Fraction(1), horizon, error)
         case "forward":
-            return decays.Forward(decay.exponent or Fraction(1), spec.expected_releases)
+            return decays.Forward(decay.exponent or Fraction(1), releases)
         case "table":
             return decays.Listed(_of_decay(lambda: Weights.of(decay.weights or ())), error)
         case "formula":
@@ -81,7 +82,7 @@ def decay_of(spec: Spec) -> decays.Decay:
                 _of_decay(lambda: formula_weights(decay.weight or "", (decay.horizon or step) // step)), error
             )
         case _:
-            return decays.Undecayed(spec.expected_releases)
+            return decays.Undecayed(releases)
 
 
 def _of_decay(weights: Callable[[], Weights]) -> Weights:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from shoal.mechanisms import life
 from shoal.mechanisms.group_outlook import SPREAD, which_users
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.outlook import HIGHEST, Look, Outlook, by_cap, cap_panel, of_algorithm, refusals, times
@@ -22,6 +23,7 @@ from shoal.mechanisms.workload import Stated
 
 BY_HAND = "by hand*"
 HAND = "by hand"  # the colour of the yardstick
+FADING = ("exponential", "polynomial", "forward", *LISTED)  # decays by which samples weigh less than one
 MUCH = 0.05  # of the samples: leaving out more is worth a word
 ASKED_OFTEN = "a window that is asked for often is better released by a metric of its own"
 
@@ -90,8 +92,8 @@ class Report(Comparison):
 
     def _missing(self) -> Iterator[tuple[str, Any]]:
         """The recommended settings that the configuration lacks."""
-        if self.spec.horizon is None and self.advised.horizon is not None:
-            yield "horizon", duration(self.advised.horizon)
+        if self.spec.life is None and self.advised.life is not None:
+            yield "life", duration(self.advised.life)
 
     # ---------------------------------------------------------------- words
 
@@ -128,9 +130,7 @@ class Report(Comparison):
         if self.by_hand is None:
             yield "A count is exact and costs no epsilon: who contributes when is public under relation values."
         else:
-            decayed = (
-                ", decayed" if spec.decay_or_none.kind in ("exponential", "polynomial", "forward", *LISTED) else ""
-            )
+            decayed = ", decayed" if spec.decay_or_none.kind in FADING else ""
             yield (
                 f"Noise is {self.statistic.noise_words(spec.values[0])}; the last release is a {spec.statistic} of "
                 f"{samples(last.samples)}{decayed}. 95 %: what its noise stays within{self._together()}. Error: its "
@@ -138,6 +138,7 @@ class Report(Comparison):
             )
             if self.best.long_run is not None:
                 yield "Long run: all releases long after the beginning, if users always are as many."
+            yield from life.remarks(spec)
             yield "* a Laplace draw for each step: a yardstick, no algorithm."
         if spec.group is not None and not spec.privacy_unit.is_event and private:
             here = "here all are in one." if self.groups is None else "here they come evenly."

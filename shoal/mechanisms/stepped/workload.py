@@ -7,10 +7,11 @@ from fractions import Fraction
 from functools import cached_property
 
 from shoal.mechanisms.group_outlook import by_size, some
+from shoal.mechanisms.life import life_of
 from shoal.mechanisms.observed import NOT_THERE, Observed, Sample, TooMuch
 from shoal.mechanisms.plan import Spec, varied
 from shoal.mechanisms.stepped.forecast import Counted, Flow
-from shoal.mechanisms.workload import YEAR, Stated
+from shoal.mechanisms.workload import Stated
 
 REACH = 4  # windows or half-lives that the time has at least, where nothing says how long it will last
 MOST_STEPS = 300_000  # of a file
@@ -43,10 +44,10 @@ class Steady:
 
     @classmethod
     def of(cls, spec: Spec, stated: Stated) -> "Steady":
-        """The workload with the metric's own cap, end and horizon for what was left open; no other setting moves it."""
+        """The workload with the metric's own cap, end and life for what was left open; no other setting moves it."""
         step, unit = spec.cadence, spec.privacy_unit
         reach = REACH * (spec.decay_or_none.length or spec.decay_or_none.half_life or 0)
-        over = stated.over or _until_end(spec) or spec.horizon or max(YEAR * step, reach)
+        over = stated.over or _until_end(spec) or spec.life or max(life_of(spec), reach)
         periods = 1.0 if unit.period is None else max(1.0, over / unit.period)
         samples = spec.contribution_limit * periods if stated.samples is None else stated.samples
         users, here, of_groups = stated.in_a_group(spec, samples)
@@ -77,7 +78,7 @@ class FileAccounts:
 
     def __init__(self, spec: Spec, observed: Observed) -> None:
         # The accounts ask for no mechanism, which might refuse a cap: they are those of a count.
-        self._spec = varied(spec, statistic="count", algorithm="sharp", decay=None, horizon=None)
+        self._spec = varied(spec, statistic="count", algorithm="sharp", decay=None, life=None)
         self._observed = observed
         self._counted: dict[int | None, dict[str | None, Counter[int]]] = {}
         cap = None if spec.max_contributions is None else NO_CAP

@@ -120,8 +120,8 @@ def _check_groups(spec: Spec) -> None:
         raise ValueError(
             "selection takes all of epsilon, and leaves nothing for what is released; give it a smaller one"
         )
-    elif spec.expected_releases is None:
-        raise ValueError("horizon is missing; add it, or end: keys that nobody declared need it")
+    elif spec.life is None and spec.end is None:
+        raise ValueError("life is missing; add it, or end: keys that nobody declared need it")
 
 
 def _check_clip(spec: Spec) -> None:
@@ -184,7 +184,7 @@ def selection_of(spec: Spec) -> FirstCrossing | None:
         return None
     weights, unit = falling(1 if spec.selection is None else spec.selection.keys)
     if spec.end is None:
-        return FirstCrossing(epsilon, spec.delta, spec.expected_releases or 1, weights, unit)
+        return FirstCrossing(epsilon, spec.delta, spec.expected_releases, weights, unit)
     steps = (spec.end - (spec.start or 0)) // (spec.cadence or 1)
     return FirstCrossing(epsilon, spec.delta, steps, weights, unit, ends=True)
 

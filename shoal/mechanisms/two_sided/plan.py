@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from shoal.mechanisms import life
 from shoal.mechanisms.bins.shares import BINS
 from shoal.mechanisms.bins.tree import even_tree
 from shoal.mechanisms.observed import Observed
@@ -178,6 +179,7 @@ def _tables(spec: Spec, looks: list[Look], by_cap: list[tuple[int, Look]]) -> It
     remarks = [
         "Noise is its standard deviation. The number of samples is not public: the count is released with noise."
     ]
+    remarks += life.remarks(spec)
     if spec.statistic in MEANS:
         remarks.append(
             "A mean in the middle of its range has this noise, one at an end of it 1.41 times as much. It is released "

@@ -11,7 +11,6 @@ from shoal.mechanisms.spec import DISTRIBUTION, Spec
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.two_sided import keys
 from shoal.mechanisms.words import exact_text, many, number
-from shoal.mechanisms.workload import YEAR
 
 COUNTED = ("count", "users")  # statistics whose value is itself the count
 
@@ -47,7 +46,7 @@ def _found(spec: Spec, selection: FirstCrossing) -> Iterator[str]:
     unit = spec.privacy_unit
     whose = f"{'an' if unit.is_event else 'a'} {unit.words()}"
     # A metric that ends has one threshold in all its steps; in one that goes on it rises with every doubling.
-    later = "" if selection.ends else f" ({people(selection, selection.horizon * 8)} at 8 times the horizon)"
+    later = "" if selection.ends else f" ({people(selection, selection.horizon * 8)} at 8 times the life)"
     yield (
         f"keys that nobody declared are found with epsilon = {exact_text(selection.epsilon)} of that and its delta: "
         f"one is shown, for ever, once about {people(selection, 1)} have come to it, each {whose}{later}"
@@ -65,7 +64,7 @@ def releases(spec: Spec) -> int:
     """The releases of a key: up to the end; of a metric without one those that are expected, or of a year of ticks."""
     if spec.end is not None:
         return max(1, (spec.end - (spec.start or 0)) // (spec.cadence or 1))
-    return int(spec.expected_releases or YEAR)
+    return spec.expected_releases
 
 
 def side_sd(spec: Spec, statistic: SteppedStatistic, t: int) -> float:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import PrivateAttr, field_validator, model_validator
 
+from shoal.mechanisms import life
 from shoal.mechanisms.kinds import ALGORITHMS, STATISTICS, Kind, defaults_of, kind_of
 from shoal.mechanisms.rules import NotAMultiple
 from shoal.mechanisms.spec import ADD_REMOVE, FEW_USERS, USER_SLOT, VALUES
@@ -19,7 +20,6 @@ from shoal.models.predicates import Predicate, is_predicate
 from shoal.models.times import EARLIEST, LATEST, iso
 
 TRUTH = (Fraction(0), Fraction(1))  # the range of predicates
-UNKNOWN_USERS = 1000  # where a release per contribution needs some horizon
 # Microseconds. A clock that is fast by a minute is common, and one by a day would close a day of a daily metric.
 LEAST_AHEAD, MOST_AHEAD = 5 * 60 * 10**6, 60 * 60 * 10**6
 
@@ -40,6 +40,8 @@ class MetricSection(MetricKeys):
         """Complete the keys that a statistic, or a predicate, has defaults for: a count needs no epsilon."""
         if not isinstance(given, dict):
             return given
+        if "horizon" in given:
+            raise ValueError("horizon is now life, and its default is 365d")
         value = given.get("value")
         truth = {"range": TRUTH} if isinstance(value, str) and is_predicate(value) else {}
         return truth | defaults_of(given.get("statistic"), given.get("relation", VALUES)) | given
@@ -216,16 +218,9 @@ class MetricSection(MetricKeys):
     of, forgets, cap = privacy_unit, decay_or_none, contribution_limit
 
     @property
-    def expected_releases(self) -> int | None:
-        """The releases expected of a group, as far as the configuration says."""
-        if self.cadence is not None:
-            horizon = self._duration if self.horizon is None else self.horizon
-            return None if horizon is None else max(1, horizon // self.cadence)
-        return (self.users or UNKNOWN_USERS) * self.contribution_limit
-
-    @property
-    def _duration(self) -> int | None:
-        return None if self.start is None or self.end is None else self.end - self.start
+    def expected_releases(self) -> int:
+        """Releases expected of a group over the metric's life."""
+        return life.expected_releases(self)
 
     @property
     def values(self) -> tuple[str, ...]:

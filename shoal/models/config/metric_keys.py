@@ -105,8 +105,11 @@ class MetricKeys(Section):
         None,
         description="above 0: values are sigma-subgaussian, and range bounds their mean; none: it bounds the values",
     )
-    horizon: Duration | None = Field(
-        None, gt=0, description="how long the stream will last; affects accuracy of sharp, never the guarantee"
+    life: Duration | None = Field(
+        None,
+        gt=0,
+        description="how long the metric is expected to run; affects accuracy alone, never the guarantee; none: from "
+        "start to end, or 365d",
     )
     failure: Exact = Field(Fraction(1, 1000), gt=0, lt=1, description="probability that an accuracy bound fails")
     max_groups_per_user: int = Field(1, ge=1, le=2**20, description="G: further groups of a user are left out")

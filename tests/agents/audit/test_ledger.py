@@ -253,7 +253,7 @@ def test_a_ledger_of_values_takes_what_hides_presence_if_that_is_said(ledger: Le
 @pytest.mark.parametrize("counts_by", ["values", "add-remove"])
 def test_a_metric_that_hides_presence_is_charged_twice_by_a_ledger_of_values(counts_by: str) -> None:
     section = {"relation": "add-remove", "step": "1d", "every": None, "start": "2024-01-01", "users": None}
-    found = {"group": "g", "delta": "1e-9", "horizon": "365d"}
+    found = {"group": "g", "delta": "1e-9", "life": "365d"}
     for more in ({}, found):
         configured = config({"epsilon": "0.7", "statistic": "sum", "algorithm": "two-sided"} | section | more)
         privacy = configured.privacy.model_copy(update={"relation": counts_by})

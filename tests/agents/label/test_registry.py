@@ -20,7 +20,7 @@ MEAN = {
 }  # fmt: skip
 CLICKS = {
     "name": "clicks", "topic": "clicks", "user": "visitor", "time": "at", "statistic": "count", "step": "1h",
-    "epsilon": 1, "max_contributions": 4, "relation": "add-remove", "group": "link", "delta": "1e-9", "horizon": "365d",
+    "epsilon": 1, "max_contributions": 4, "relation": "add-remove", "group": "link", "delta": "1e-9", "life": "365d",
     "start": "2026-01-01",
 }  # fmt: skip
 

@@ -51,7 +51,7 @@ CONFIGS: list[Config] = [
     ),
     config(
         {"relation": "add-remove", "algorithm": None, "users": None, "failure": None, "every": None, "step": "10s"}
-        | {"start": "1970-01-01", "horizon": "1h", "group": "g", "delta": "1e-6", "max_contributions": 5}
+        | {"start": "1970-01-01", "life": "1h", "group": "g", "delta": "1e-6", "max_contributions": 5}
     ),
 ]
 USERS = ["a", "b", "c" * 60, *(f"user-{n}" for n in range(12))]

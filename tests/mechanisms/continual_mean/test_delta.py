@@ -55,12 +55,12 @@ def metric(count: int = 1, **more: Any) -> MetricSection:
     """A mean of so many coordinates, with a delta."""
     usual: dict[str, Any] = {
         "name": "m", "topic": "t", "user": "u", "statistic": "mean", "every": "1d", "users": 1000, "epsilon": 1,
-        "max_contributions": 16, "delta": "1e-6", "horizon": "365d", "value": "x", "range": (0, 1),
+        "max_contributions": 16, "delta": "1e-6", "life": "365d", "value": "x", "range": (0, 1),
     }  # fmt: skip
     if count > 1:
         usual |= {"value": [f"x{number}" for number in range(count)], "range": [[0, 1]] * count}
     if more.get("algorithm", "sharp") != "sharp":
-        more |= {"horizon": None}
+        more |= {"life": None}
     return MetricSection.model_validate({key: one for key, one in (usual | more).items() if one is not None})
 
 
@@ -237,7 +237,7 @@ class TestSize:
     @both
     def test_it_is_what_is_stated_and_intervals_hold(self, algorithm: str) -> None:
         part, count = (
-            parts(metric(algorithm=algorithm, horizon="16d", users=20, clamp=False, delta="1e-3"))[0],
+            parts(metric(algorithm=algorithm, life="16d", users=20, clamp=False, delta="1e-3"))[0],
             tries(1500),
         )
         assert part.rho is not None

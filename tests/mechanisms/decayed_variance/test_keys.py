@@ -27,7 +27,7 @@ def test_a_variance_is_made_as_its_keys_say():
 
 def test_without_a_decay_it_is_that_since_the_beginning_and_patent_clamps_if_asked():
     (metric,) = config(VARIANCE).metric
-    assert DecayedVariance.of(metric).decay == Undecayed()
+    assert DecayedVariance.of(metric).decay == Undecayed(metric.expected_releases)
     patent = VARIANCE | {"decay": WINDOW, "algorithm": "patent"}
     assert [DecayedVariance.of(config(patent | more).metric[0]).clamps for more in ({}, {"clamp": True})] == [
         False,

@@ -64,15 +64,15 @@ DELTA = Fraction(1, 1000)
 
 CASES = {
     "the mean": Case(
-        SharpMean(epsilon=1000, users=4, horizon=50, **CAPPED), MEAN | {"epsilon": 1000, "horizon": "500s"}
+        SharpMean(epsilon=1000, users=4, horizon=50, **CAPPED), MEAN | {"epsilon": 1000, "life": "500s"}
     ),
     "means of groups": Case(
         SharpMean(epsilon=3000, max_groups_per_user=2, **CAPPED),
-        MEAN | {"epsilon": 3000, "users": None, "group": "g", "max_groups_per_user": 2},
+        MEAN | {"epsilon": 3000, "users": None, "group": "g", "max_groups_per_user": 2, "life": "3650s"},
     ),
     "a mean of many samples each": Case(
         SharpMean(epsilon=1000, users=4, **RANGE, max_contributions=64),
-        MEAN | {"epsilon": 1000, "max_contributions": 64}
+        MEAN | {"epsilon": 1000, "max_contributions": 64, "life": "3650s"}
     ),
     "a mean of windows": of_values(
         DecayedStatistic(statistic="mean", decay=Window(3), epsilon=1, **CAPPED),
@@ -87,8 +87,8 @@ CASES = {
         statistic="sum", step="10s", decay={"kind": "window", "length": "4000s"}, delta=DELTA,
     ),
     "a mean by forward decay": of_values(
-        DecayedStatistic(statistic="mean", decay=Forward(Fraction(2)), epsilon=1, **CAPPED),
-        statistic="mean", step="10s", decay={"kind": "forward", "exponent": 2},
+        DecayedStatistic(statistic="mean", decay=Forward(Fraction(2), 10), epsilon=1, **CAPPED),
+        statistic="mean", step="10s", decay={"kind": "forward", "exponent": 2}, life="100s",
     ),
     "the mean of each slot": Case(SlotMean(epsilon=1, **CAPPED), SLOT | {"statistic": "slot-mean"}),
     "means of cells": Case(

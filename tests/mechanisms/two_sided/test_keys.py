@@ -98,7 +98,7 @@ def test_what_a_clip_says_and_what_is_left_for_the_counters() -> None:
     assert (few.clip.share, few.clip.needed) == (Fraction(1, 20), 2000)
     assert made(statistic="mean", clip="auto", users=10, **VALUE).clip.share == Fraction(1, 20)
     own = {"epsilon": "0.2", "crossing": "0.1", "share": "0.5"}
-    given = made(statistic="sum", clip=own, delta="1e-9", group="g", horizon="9h", **VALUE)
+    given = made(statistic="sum", clip=own, delta="1e-9", group="g", life="9h", **VALUE)
     assert (given.clip.needed, given.clip.cost, given.epsilon) == (200, Fraction(3, 10), Fraction(1, 2))
     assert given.bounder().parts == PARTS
     # the digest has all that was chosen
@@ -107,7 +107,7 @@ def test_what_a_clip_says_and_what_is_left_for_the_counters() -> None:
 
 def test_what_the_keys_say() -> None:
     mean = made(statistic="mean", **VALUE)
-    assert (mean.decay, mean.clamps, mean.grid.steps) == (Undecayed(), True, 2**20)
+    assert (mean.decay, mean.clamps, mean.grid.steps) == (Undecayed(8760), True, 2**20)
     assert not made(statistic="mean", clamp=False, **VALUE).clamps
     both = made(statistic="mean-variance", **VALUE)
     assert (both.grid.steps, both.clamps) == (2**16, True)
@@ -128,5 +128,5 @@ def test_what_the_keys_say() -> None:
     # a delta is the noise's where all keys are declared, and else that of finding keys
     window = {"kind": "window", "length": "1024h"}
     assert made(statistic="count", delta="0.01", decay=window).mechanism == "square-root"
-    found = made(statistic="count", delta="0.01", decay=window, group="g", horizon="1000h")
+    found = made(statistic="count", delta="0.01", decay=window, group="g", life="1000h")
     assert (found.delta, found.mechanism, found.epsilon) == (0, "hats", Fraction(4, 5))

@@ -35,7 +35,7 @@ REFUSED = [
     ('slot = "1h"', 'slot = "1h"\nevery = "1h"', "every is not for statistics per slot"),
     ('slot = "1h"', 'slot = "1h"\nstep = "1h"', "step is not for statistics per slot"),
     ('slot = "1h"', 'slot = "1h"\ndecay = { kind = "none" }', "decay is not for statistics per slot"),
-    ('slot = "1h"', 'slot = "1h"\nhorizon = "1d"', "horizon is not for statistics per slot"),
+    ('slot = "1h"', 'slot = "1h"\nlife = "1d"', "life is not for statistics per slot"),
     ('slot = "1h"', 'slot = "1h"\nmax_groups_per_user = 3', "a slot has max_cells; use that"),
     ('slot = "1h"', 'slot = "1h"\nmax_cells = 0', "max_cells must be greater than or equal to 1"),
     ('slot = "1h"', 'slot = "1h"\nmax_slots = 2', "max_slots is for units longer than a slot"),

@@ -118,8 +118,9 @@ REFUSED = [
     ("[0, 200]", "7", 'metric "basket": range must be [low, high], or a list with one such pair for each'),
     ("[0, 200]", '[0, "many"]', 'metric "basket": range'),
     ("users = 25000", "", 'metric "basket": users is missing: the trees of full are made for so many; add it'),
-    ('"full"', '"full"\nhorizon = "9d"', 'metric "basket": horizon tunes sharp; full has no use for it; remove it'),
-    ('"full"\nevery = "1h"', '"sharp"\nhorizon = "9d"\nevery = "contribution"', "horizon needs a cadence"),
+    ('"full"', '"full"\nhorizon = "9d"', 'metric "basket": horizon is now life, and its default is 365d'),
+    ('"full"', '"full"\nlife = "9d"', 'metric "basket": life tunes sharp; full does not use it; remove it'),
+    ('"full"\nevery = "1h"', '"sharp"\nlife = "9d"\nevery = "contribution"', "life needs a cadence"),
     ('"full"', '"full"\nsigma = [1, 2]', 'metric "basket": sigma must be one'),
     ('"full"', '"best"', 'metric "basket": best is not for means without a decay; use one of: sharp, naive'),
     ('"full"', '"bst"', "metric \"basket\": algorithm 'bst' does not exist; this version has: sharp, naive"),
@@ -163,7 +164,7 @@ def test_a_compacted_topic_is_any_units_unless_one_of_them_would_delete_anothers
     assert load(written(tmp_path, listed)).kafka.compacted == ("purchases",)
     # given presence: of a person's days, the record of one deletes that of another
     count = listed.split("value =")[0] + (
-        'statistic = "count"\nrelation = "add-remove"\nstep = "1d"\nstart = 2026-01-01\nhorizon = "30d"\nepsilon = 1\n'
+        'statistic = "count"\nrelation = "add-remove"\nstep = "1d"\nstart = 2026-01-01\nlife = "30d"\nepsilon = 1\n'
         'time = "at"\nmax_contributions = 4\n'
     )
     assert load(written(tmp_path, count)).kafka.compacted == ("purchases",)
@@ -197,7 +198,7 @@ REFUSED_OF_SUMS = [
     ('"sharp"', '"sharp"\nprior = 3', "prior is for means without a decay; remove it"),
     ('"sharp"', '"sharp"\nwithheld = true', "withheld is for means without a decay; remove it"),
     ('"sharp"', '"sharp"\nclamp = true', "clamp is for means; a sum is never clamped; remove it"),
-    ('"sharp"', '"patent"\nhorizon = "9d"', "horizon tunes sharp; patent has no use for it"),
+    ('"sharp"', '"patent"\nlife = "9d"', "life tunes sharp; patent does not use it"),
     ('max_contributions = 64', 'max_contributions = 64\nunit = "event"', "max_contributions is not for unit event"),
     ('max_contributions = 64', '', "max_contributions is missing; add it"),
     ('range = [0, 200]', '', "range is missing; add it"),
@@ -261,7 +262,7 @@ def test_units_that_no_ledger_suits_are_refused_for_what_they_would_lose(tmp_pat
 
 
 def test_what_has_a_step_says_how_often_and_whom_it_protects(tmp_path):
-    metric = load(written(tmp_path, SUMS + 'horizon = "30d"\n')).metric[0]
+    metric = load(written(tmp_path, SUMS + 'life = "30d"\n')).metric[0]
     assert (metric.cadence, metric.expected_releases, metric.cap, metric.kind) == (3_600_000_000, 720, 64, Stepped)
     event = load(written(tmp_path, SUMS.replace("max_contributions = 64", 'unit = "event"')))
     assert (event.metric[0].cap, event.metric[0].of.is_event, event.unit) == (1, True, "event")

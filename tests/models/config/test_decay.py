@@ -80,10 +80,8 @@ def test_what_the_paper_leaves_free_may_be_chosen(tmp_path: Path, decay: str, ma
     assert mechanism.sums == made.patent(mechanism.sums.width, Fraction(1))
 
 
-@pytest.mark.parametrize(("more", "steps"), [("", None), ('horizon = "2h"\n', 2)])
-def test_forward_decay_has_the_horizon_of_a_sum_that_does_not_forget(
-    tmp_path: Path, more: str, steps: int | None
-) -> None:
+@pytest.mark.parametrize(("more", "steps"), [("", 8760), ('life = "2h"\n', 2)])
+def test_forward_decay_has_the_life_of_a_sum_that_does_not_forget(tmp_path: Path, more: str, steps: int) -> None:
     (metric,) = load(said(tmp_path, '"forward", exponent = 1.5', ("step =", more + "step ="))).metric
     mechanism = statistic_of(metric)
     assert isinstance(mechanism, Stepped)

@@ -149,7 +149,7 @@ SAID: dict[str, Any] = {
     "name": "other", "topic": "other", "user": "other", "value": "y", "time": "at", "group": "g", "statistic": "mean",
     "relation": "values", "range": [-1, 1], "epsilon": 2, "delta": 0, "max_contributions": 3, "users": 100,
     "algorithm": "sharp", "every": "1h", "step": "1h", "decay": {"kind": "window", "length": "1d"}, "version": 2,
-    "unit": "user", "prior": 0.5, "sigma": 0.1, "horizon": "9d", "failure": 0.01, "max_groups_per_user": 2,
+    "unit": "user", "prior": 0.5, "sigma": 0.1, "life": "9d", "failure": 0.01, "max_groups_per_user": 2,
     "max_events_per_user": 2, "simultaneous": 3, "lateness": "1m", "late": "drop", "max_ahead": "1d", "max_gap": 3,
     "grid": 1024, "clamp": True, "withheld": True, "slot": "1h", "cell": {"h3": 8, "lat": "a", "lon": "b"},
     "max_cells": 2, "max_slots": 2, "across_cells": "split", "contribution_cap": 2, "spread_share": 0.1, "min_users": 2,

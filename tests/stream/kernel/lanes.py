@@ -22,12 +22,12 @@ SUM = {
     "failure": None,
     "every": None,
     "step": "10s",
-    "horizon": "1h",
+    "life": "1h",
 }
 COUNT = SUM | {"statistic": "count", "value": None, "range": None}
 TWO_SIDED = {
     "relation": "add-remove", "algorithm": None, "users": None, "failure": None, "every": None, "step": "10s",
-    "start": "1970-01-01", "horizon": "1h",
+    "start": "1970-01-01", "life": "1h",
 }  # fmt: skip
 FOUND = {"group": "g", "delta": "1e-6", "max_contributions": 5}
 CONFIGS: dict[str, Config] = {
@@ -48,7 +48,7 @@ CONFIGS: dict[str, Config] = {
     "some events": config(SUM | {"unit": "event", "max_contributions": None, "max_events_per_user": 3}),
     "add-remove": config(TWO_SIDED, TWO_SIDED | {"statistic": "count", "value": None, "range": None}),
     "declared keys": config(
-        TWO_SIDED | {"group": "g", "groups": ["a", "b"], "end": "1970-01-01T00:02:30Z", "horizon": None}
+        TWO_SIDED | {"group": "g", "groups": ["a", "b"], "end": "1970-01-01T00:02:30Z", "life": None}
     ),
     "found keys": config(TWO_SIDED | FOUND),
     "users of each step": config(

@@ -43,7 +43,7 @@ Over = Annotated[
     str | None,
     typer.Option(
         metavar="DURATION",
-        help="Time to plan for, such as 90d; default: until end, else horizon, or 365 releases and 4 windows.",
+        help="Time to plan for, such as 90d; default: until end, else life, and by default 4 windows at least.",
     ),
 ]
 Shape = Annotated[Literal["even", "skewed"], typer.Option(help="skewed: a few users have most of the samples.")]

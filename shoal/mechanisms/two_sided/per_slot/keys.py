@@ -14,7 +14,7 @@ from shoal.mechanisms.two_sided.keys import HAS_NO_USE, NO_USE, TWO_SIDED
 STATISTICS = PER_SLOT
 DISTRIBUTION = "slot-distribution"
 SHARE = Fraction(1, 2)  # of epsilon, for finding cells, where nothing else is said
-NO_PART = ("every", "step", "decay", "horizon", "withheld")  # keys
+NO_PART = ("every", "step", "decay", "life", "withheld")  # keys
 EXACT = ("min_users", "contribution_cap", "spread_share")  # keys that go by exact numbers of samples or users
 IN_ALL = ("max_cells", "max_slots", "across_cells")  # keys
 

@@ -23,7 +23,7 @@ FOUND = {"cell": HEXAGONS, "delta": "1e-9"}
         ({"statistic": "slot-mean-variance", "grid": 2**17}, "grid of a slot-mean-variance is at most 65536"),
         ({"step": "1h"}, "step is not for statistics per slot"),
         ({"every": "1h"}, "every is not for statistics per slot"),
-        ({"horizon": "9h"}, "horizon is not for statistics per slot"),
+        ({"life": "9h"}, "life is not for statistics per slot"),
         ({"withheld": True}, "withheld is not for statistics per slot"),
         ({"users": 100}, "users is not for relation add-remove"),
         ({"clip": "auto", "users": 99}, "users is not for relation add-remove"),

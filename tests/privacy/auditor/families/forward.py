@@ -13,7 +13,7 @@ def draw(drawn: random.Random) -> Case:
     case = sums.draw(drawn)
     decay = {"kind": "forward", "exponent": drawn.choice(["0.25", "0.5", "1", "1.5", "2", "16"])}
     metric = dict(case.metric) | {"decay": decay, "algorithm": "sharp"}
-    metric.pop("horizon", None)
+    metric.pop("life", None)
     if drawn.random() < 0.6:
-        metric["horizon"] = f"{drawn.choice([3, 10, 30, 200])}h"
+        metric["life"] = f"{drawn.choice([3, 10, 30, 200])}h"
     return replace(case, label="forward", metric=metric, delta=Fraction(0))

@@ -77,7 +77,7 @@ def draw(drawn: random.Random) -> FoundCase:
         metric["max_contributions"] = drawn.choice([1, 2, 3])
         metric["max_groups_per_user"] = drawn.choice([1, 2])
         metric["selection"]["keys"] = drawn.choice([1, 1, 2, 3])
-    metric |= {"end": f"1970-01-01T{ticks:02}:00:00Z"} if drawn.random() < 0.5 else {"horizon": "1h"}
+    metric |= {"end": f"1970-01-01T{ticks:02}:00:00Z"} if drawn.random() < 0.5 else {"life": "1h"}
     if statistic in ("count", "users"):
         metric |= {"value": None, "range": None}
     elif statistic == "sum":

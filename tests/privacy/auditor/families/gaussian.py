@@ -15,7 +15,7 @@ def draw(drawn: random.Random) -> Case:
     delta = Fraction(drawn.choice(["0.01", "0.001", "1e-6"]))
     while True:
         case: Case = drawn.choice([sharp.draw, means.draw])(drawn)
-        metric, hours = case.metric, str(case.metric.get("horizon", "1000h")).removesuffix("h")
+        metric, hours = case.metric, str(case.metric.get("life", "1000h")).removesuffix("h")
         if metric["algorithm"] == "naive" or (metric["algorithm"] == "sharp" and int(hours) <= TICKS):
             break
     epsilons = ["1", "5"] if metric["algorithm"] == "naive" else ["5", "3000", "20000", "100000"]

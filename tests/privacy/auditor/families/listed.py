@@ -14,7 +14,7 @@ FORMULAS = ("1/(1+i)^4", "exp(-i)", "0.3^(i+1)")
 def draw(drawn: random.Random) -> Case:
     """One case."""
     case = sums.draw(drawn)
-    metric = {key: value for key, value in case.metric.items() if key not in ("horizon", "decay")}
+    metric = {key: value for key, value in case.metric.items() if key not in ("life", "decay")}
     kind, decay = _decay(drawn)
     algorithm = drawn.choice(["sharp", "patent"])
     metric |= {"decay": {"kind": kind} | decay, "algorithm": algorithm}

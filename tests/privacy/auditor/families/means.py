@@ -33,7 +33,7 @@ def _draw(drawn: random.Random) -> Case:
     if not is_sharp or drawn.random() < 0.5:
         metric["users"] = drawn.choice([1, 2, 5, 20])
     if is_sharp and metric["every"] != "contribution":
-        metric["horizon"] = f"{drawn.choice([3, 8, 16, 24])}h"
+        metric["life"] = f"{drawn.choice([3, 8, 16, 24])}h"
     if algorithm in WITH_PRIOR:
         metric["prior"] = for_each(count, lambda: drawn.choice(PRIORS))
     if algorithm in (*WITH_PRIOR, "full") and drawn.random() < 0.4:

@@ -19,7 +19,7 @@ def draw(drawn: random.Random) -> Case:
     horizon = drawn.choice([1, 2, 3] if way == "firsts" else [ticks, ticks, max(1, ticks // 2), 2 * ticks, 3])
     metric: dict[str, Any] = {
         "statistic": "mean", "every": "1h", "grid": drawn.choice([1024, 1024, 64, 1000]), "epsilon": epsilon,
-        "max_contributions": most, "algorithm": "sharp", "clamp": False, "horizon": f"{horizon}h",
+        "max_contributions": most, "algorithm": "sharp", "clamp": False, "life": f"{horizon}h",
         "users": drawn.choice([1, users, users, 4 * users]),
     } | of_coordinates(count)  # fmt: skip
     if drawn.random() < 0.3:

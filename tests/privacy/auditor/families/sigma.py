@@ -25,7 +25,7 @@ def draw(drawn: random.Random) -> Case:
         metric |= {"range": (low, low + 400), "sigma": drawn.choice(["0.01", "1/3", "1", "3"])}
         metric["epsilon"] = str(drawn.choice([100, 200, 600]) // min(users, 5) + 1)
     if metric["every"] != "contribution":
-        metric["horizon"] = f"{drawn.choice([1, 2, ticks, 4 * ticks])}h"
+        metric["life"] = f"{drawn.choice([1, 2, ticks, 4 * ticks])}h"
     if drawn.random() < 0.8:
         metric["users"] = drawn.choice([1, users, 2 * users, 50 * users])
     if drawn.random() < 0.3:

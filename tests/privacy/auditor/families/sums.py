@@ -61,7 +61,7 @@ def _manners(drawn: random.Random, algorithm: str) -> dict[str, Any]:
     """What a metric says of time."""
     said: dict[str, Any] = {}
     if drawn.random() < 0.3 and algorithm == "sharp":
-        said["horizon"] = f"{drawn.choice([3, 10, 30])}h"
+        said["life"] = f"{drawn.choice([3, 10, 30])}h"
     if drawn.random() < 0.3:
         said["lateness"] = f"{drawn.choice([1, 2])}h"
     if drawn.random() < 0.3:

@@ -11,7 +11,7 @@ from tests.privacy.auditor.streams import Case
 def draw(drawn: random.Random) -> Case:
     """One case."""
     case = sums.draw(drawn)
-    metric = {key: value for key, value in case.metric.items() if key not in ("horizon", "decay")}
+    metric = {key: value for key, value in case.metric.items() if key not in ("life", "decay")}
     algorithm = drawn.choice(["sharp", "patent"])
     metric |= {"decay": {"kind": "window", "updates": drawn.choice([1, 2, 3, 5, 8])}, "algorithm": algorithm}
     metric |= {"max_gap": drawn.choice([1, 3, 20])}

@@ -1,0 +1,32 @@
+"""Lines of a check on how long metrics are expected to run, and how long a mean waits before it begins."""
+
+from collections.abc import Iterable, Iterator
+
+from shoal.mechanisms.continual_mean.source import one_mean
+from shoal.mechanisms.life import DAY, counts_releases, in_words, is_default
+from shoal.mechanisms.words import exact_duration
+from shoal.models.config.metric import MetricSection
+
+SHORTER = "life is 365d, by default: a trial of a day begins sooner and has less noise with life = '1d'"
+
+
+def lives(metrics: Iterable[MetricSection]) -> Iterator[str]:
+    """The life of each metric whose counters are made for it, with what follows from it."""
+    for metric in metrics:
+        if counts_releases(metric):
+            yield f'metric "{metric.name}": {in_words(metric)}'
+            yield from _wait(metric)
+            if is_default(metric) and (metric.cadence or DAY) < DAY:
+                yield f'metric "{metric.name}": {SHORTER}'
+
+
+def _wait(metric: MetricSection) -> Iterator[str]:
+    """How long after its first event a group of a mean waits at most before its releases rest on samples."""
+    if metric.cadence is None or metric.step is not None or metric.protects_presence:
+        return
+    ticks = [one_mean(metric, coordinate).latest(0) for coordinate in range(len(metric.values))]
+    longest = exact_duration(max(ticks) * metric.cadence)
+    yield (
+        f'metric "{metric.name}": a group begins {longest} after its first event at the latest; until then its '
+        "releases are the middle of the range, and `waiting` says until when"
+    )
