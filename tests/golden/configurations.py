@@ -40,15 +40,15 @@ MEANS = (
         stepped("count", "count", group="g"),
     ), QUIET),
     Case("sharp", (
-        mean("short", "sharp", "1h", epsilon=40, horizon="9d"),
+        mean("short", "sharp", "1h", epsilon=40, life="9d"),
         mean("long", "sharp", "2h", epsilon=4000, max_contributions=100, users=None, clamp=False),
     ), BUSY),
     Case("sharp with groups", (
         mean("sharp", "sharp", "1h", epsilon=2000, group="g", max_groups_per_user=2, max_contributions=1000,
-             horizon="2d"),
+             life="2d"),
     ), Stream(count=600, pace=60, silence=30_000, units=30), in_full=True),
     Case("sharp with blocks", (
-        mean("blocks", "sharp", "10m", epsilon=2000, max_contributions=128, horizon="2d"),
+        mean("blocks", "sharp", "10m", epsilon=2000, max_contributions=128, life="2d"),
     ), Stream(count=1000, pace=60, silence=30_000, units=8, alike=True)),
     Case("three coordinates", (
         mean("full", "full", epsilon=1200, failure="0.9", sigma=(10, 800, 20), **PLANE),
@@ -66,7 +66,7 @@ MEANS = (
     Case("means of events", (
         mean("naive", "naive", "4h", group="g", users=300, **EVENTS),
         mean("sharp", "sharp", epsilon=90, users=None, **EVENTS),
-        mean("limited", "sharp", "1h", epsilon=40, max_events_per_user=3, horizon="9d", **EVENTS),
+        mean("limited", "sharp", "1h", epsilon=40, max_events_per_user=3, life="9d", **EVENTS),
         mean("three", "naive", **PLANE, **EVENTS),
     ), EVEN, kafka={"idle_after": "1h"}),
     Case("time of the record", (mean("stamped", "naive", time=None), stepped("timed", "count"))),
@@ -79,7 +79,7 @@ MEANS = (
 )  # fmt: skip
 
 SUMS = (
-    Case("no decay", (stepped("sum", "sum"), stepped("count", "count"), stepped("mean", "mean", horizon="30d"))),
+    Case("no decay", (stepped("sum", "sum"), stepped("count", "count"), stepped("mean", "mean", life="30d"))),
     Case("window", (stepped("sum", "sum", WINDOW), stepped("count", "count", WINDOW)), QUIET, in_full=True),
     Case("long windows", (
         stepped("hats", "sum", {"kind": "window", "length": "8d"}),
@@ -105,14 +105,14 @@ SUMS = (
     )),
     Case("forward decay", (
         stepped("sum", "sum", {"kind": "forward", "exponent": 2}, group="g"),
-        stepped("mean", "mean", {"kind": "forward", "exponent": "0.5"}, horizon="100d"),
-        stepped("per-step", "sum", {"kind": "forward", "exponent": 8}, horizon="5d", simultaneous=30),
+        stepped("mean", "mean", {"kind": "forward", "exponent": "0.5"}, life="100d"),
+        stepped("per-step", "sum", {"kind": "forward", "exponent": 8}, life="5d", simultaneous=30),
         stepped("count", "count", {"kind": "forward", "exponent": "1.5"}),
         stepped("variance", "variance", {"kind": "forward", "exponent": 1}, epsilon=9),
     ), QUIET),
     Case("all windows", (
         stepped("sum", "sum", {"kind": "all-windows"}),
-        stepped("mean", "mean", {"kind": "all-windows"}, horizon="10d", group="g"),
+        stepped("mean", "mean", {"kind": "all-windows"}, life="10d", group="g"),
         stepped("gauss", "sum", {"kind": "all-windows"}, delta="1e-6"),
     )),
     Case("patent", (
@@ -247,9 +247,9 @@ UPDATES = (
 
 DELTAS = (
     Case("means with a delta", (
-        mean("sharp", "sharp", "1h", epsilon=40, horizon="9d", delta="1e-3", group="g", max_groups_per_user=2),
+        mean("sharp", "sharp", "1h", epsilon=40, life="9d", delta="1e-3", group="g", max_groups_per_user=2),
         mean("long", "sharp", "2h", epsilon=4, max_contributions=100, users=None, clamp=False, delta="1e-6"),
-        mean("plane", "sharp", "3h", epsilon=2, delta="1e-6", horizon="2d", **PLANE),
+        mean("plane", "sharp", "3h", epsilon=2, delta="1e-6", life="2d", **PLANE),
         mean("naive", "naive", delta="1e-3", max_contributions=5, **PLANE),
         mean("one", "sharp", epsilon=3, delta="1e-2", **EVENTS),
         mean("pure", "naive", delta="1e-300"),
@@ -312,11 +312,11 @@ WITHHELD = (
 
 SIGMAS = (
     Case("sharp with sigma", (
-        mean("centre", "sharp", "1h", sigma=20, epsilon=300, horizon="9d", range=(0, 1000)),
+        mean("centre", "sharp", "1h", sigma=20, epsilon=300, life="9d", range=(0, 1000)),
         mean("groups", "sharp", "3h", sigma="7.5", epsilon=900, group="g", max_groups_per_user=2, max_contributions=33,
              clamp=False, lateness="2h"),
         mean("each", "sharp", "contribution", sigma=9, epsilon=40, users=20, max_contributions=4),
-        mean("range", "sharp", "1h", sigma=30, epsilon=9, range=(40, 60), horizon="2d"),
+        mean("range", "sharp", "1h", sigma=30, epsilon=9, range=(40, 60), life="2d"),
     ), BUSY, in_full=True),
 )  # fmt: skip
 

@@ -59,7 +59,7 @@ PRESENCE = (
         found("fading", "sum", FADING, range=(-20, 80)), found("slow", "mean", {"kind": "polynomial", "exponent": 2}),
         found("forward", "count", {"kind": "forward", "exponent": 1}),
         found("table", "mean", {"kind": "table", "weights": ("1", "0.5")}, delta="1e-3"),
-        found("doubling", "count", end=None, horizon="6h", unit="event", max_contributions=None),
+        found("doubling", "count", end=None, life="6h", unit="event", max_contributions=None),
     ), BEATS),
     Case("presence per slot", (
         in_slots("mean", "slot-mean"), in_slots("both", "slot-mean-variance", unit="user-day", clamp=False),
