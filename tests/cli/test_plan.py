@@ -130,13 +130,14 @@ def test_the_recommended_settings_are_better(folder: Path) -> None:
     config = said(folder, {"users = 40\n": "", '"naive"': '"sharp"', "max_contributions = 4": "max_contributions = 64"})
     (plan,) = planned(config, *options)
     advised = plan["recommended"]
-    assert (advised["users"], advised["life"], advised["algorithm"]) == (20000, "365d", "sharp")
+    assert (advised["users"], advised["algorithm"]) == (20000, "sharp")
+    assert "life" not in advised, "by default it is that"
     low, high = of(plan, "sharp")["last_noise_sd_likely"]
     assert low <= of(plan, "sharp")["over_time"][-1]["noise_sd"] <= high
     assert of(plan, "naive")["last_noise_sd_likely"] is None
     assert "in four of five cases" in shoal(config, *options).stdout
     config = said(folder, {
-        "users = 40": f"users = {advised['users']}\nlife = \"{advised['life']}\"", '"naive"': '"sharp"',
+        "users = 40": f"users = {advised['users']}", '"naive"': '"sharp"',
         "max_contributions = 4": f"max_contributions = {advised['max_contributions']}",
         'every = "1d"': f'every = "{advised["every"]}"',
     })  # fmt: skip

@@ -41,7 +41,7 @@ def algorithms(spec: Spec, users: int) -> Iterator[Spec]:
 
 def with_cadence(spec: Spec, every: int | str, over: int | None) -> Spec:
     """The metric with another cadence; the life of sharp is then the time of the plan, unless it is stated."""
-    tuned = spec.algorithm == "sharp" and every not in ("contribution", spec.every)
+    tuned = spec.algorithm == "sharp" and every not in ("contribution", spec.every) and over != life_of(spec)
     return varied(spec, every=every, life=over if tuned else spec.life)
 
 

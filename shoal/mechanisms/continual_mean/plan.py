@@ -219,7 +219,9 @@ class MeanReport(MeanComparison):
             yield cap_panel(self.caps, self.best.spec.algorithm, self.advised.contribution_limit, self._width)
 
     def _cadences(self) -> Table:
-        columns = [Column("every", is_text=True), *map(Column, ("left out", "noise", "error")), Column("", 0, True)]
+        columns = [
+            Column("every", is_text=True), Column("left out", 1), Column("noise"), Column("error"), Column("", 0, True),
+        ]  # fmt: skip
         lines = []
         for every, look in self.cadences:
             is_advised = every == self.advised.every

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.agents.reading.csv_text import csv_chunks, csv_line, guard, unguard
-from shoal.agents.reading.record import Activation, Release, record_of
+from shoal.agents.reading.record import Activation, Release, iso_of, record_of
 from shoal.agents.reading.table import COLUMNS, WHOLE, rows_of
 from tests.golden.case import Case
 from tests.golden.configurations import CASES
@@ -22,7 +22,7 @@ from tests.support.releases import release
 
 SIDES = ("value", "noise_sd", "low", "high")
 # What stands in columns of another name, or is no number of its own.
-ELSEWHERE = {"at", "withheld", "nodes", "error", *SIDES}
+ELSEWHERE = {"at", "waiting", "withheld", "nodes", "error", *SIDES}
 
 
 Name = tuple[str, float | None]  # the part, and which coordinate, quantile or bin
@@ -88,6 +88,8 @@ def check_record(fields: dict[str, Any], found: Release) -> None:
     for side in (*SIDES, "error", "nodes"):
         plain = fields.get(side)
         assert getattr(found, side) == (tuple(plain) if isinstance(plain, list) else plain)
+    until = fields.get("waiting", {}).get("until")
+    assert (None if found.waits_until is None else iso_of(found.waits_until)) == until
     withheld = fields.get("withheld", {})
     assert (found.withheld_samples, found.withheld_share) == (withheld.get("samples"), withheld.get("share"))
 
