@@ -47,7 +47,7 @@ def restart_clock(config: ConfigPath, topic: Topic, by: By, yes: Yes = False, as
         _confirm("Restart the clocks?", yes=yes)
         epoch = ledger.of(loaded.kafka.app).restart_clock(topic, by)
     fields = {
-        "topic": topic, "epoch": epoch, "by": by, "ends": [list(version) for version in ending],
+        "topic": topic, "epoch": epoch, "by": by, "ends": [list(version[1:]) for version in ending],
         "clocks": [{"metrics": list(one.metrics), "partition": one.partition, "time": iso(one.time)} for one in found],
     }  # fmt: skip
     text = f"restart {epoch} of the clocks of {topic}: raise the version of each of its metrics, then restart workers"
