@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from shoal.mechanisms.grid import LARGEST, Grid, width_of
 from shoal.mechanisms.noise import cube, laplace
-from shoal.mechanisms.statistic import Estimate, clamped
+from shoal.mechanisms.statistic import Estimate, clamped_within
 
 COVERAGE = 0.95
 _TERMS = 1500
@@ -137,7 +137,8 @@ def estimate_within(
     quantile, deviation = noise
     half, sd = quantile / samples, deviation / samples
     low, high = max(value - half, -LARGEST), min(value + half, LARGEST)
-    return Estimate(clamped(value, ends), sd, low, high, {"samples": samples})
+    value, low, high = clamped_within(value, low, high, ends)
+    return Estimate(value, sd, low, high, {"samples": samples})
 
 
 @lru_cache(maxsize=1 << 14)  # the groups of a metric ask for the same ones

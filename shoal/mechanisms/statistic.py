@@ -83,8 +83,6 @@ class Estimate:
 
     >>> Estimate(2.5, 0.5, 1.5, 3.5, {"samples": 40}).samples
     40
-    >>> Estimate(0.0, 0.5, -3.5, -1.5, {}).high  # clamped
-    0.0
     """
 
     value: Any  # clamped, if the metric says so; None: there is none to publish
@@ -95,26 +93,25 @@ class Estimate:
     details: Mapping[str, Any] = field(default_factory=dict)  # further fields of the release, in its order
     ticks_ahead: int | None = None  # of a mean that waits: ticks until it begins, at the latest; None: it does not wait
 
-    def __post_init__(self) -> None:
-        low, high = _holding(self.value, self.low, self.high)
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
-
     @property
     def samples(self) -> Any:
         """The number of samples that the value rests on; a decayed number where they decay."""
         return self.counts["samples"]
 
 
-def _holding(value: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """An interval widened to hold the value, which may have been clamped out of it; of values of any shape."""
+def holding(value: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """An interval widened to hold the value, which may have been clamped out of it; of values of any shape.
+
+    >>> holding(0.0, -3.5, -1.5), holding([1.0, None], [0.5, None], [0.75, None])
+    ((-3.5, 0.0), ([0.5, None], [1.0, None]))
+    """
     if value is None or low is None or high is None:
         return low, high
     if isinstance(value, dict):
-        pairs = {name: _holding(value[name], low[name], high[name]) for name in value}
+        pairs = {name: holding(value[name], low[name], high[name]) for name in value}
         return {name: pair[0] for name, pair in pairs.items()}, {name: pair[1] for name, pair in pairs.items()}
     if isinstance(value, list | tuple):
-        ends = [_holding(*each) for each in zip(value, low, high, strict=True)]
+        ends = [holding(*each) for each in zip(value, low, high, strict=True)]
         return [pair[0] for pair in ends], [pair[1] for pair in ends]
     return min(low, value), max(high, value)
 
@@ -189,6 +186,14 @@ def clamped(value: float, ends: tuple[float, float] | None) -> float:
     (1.0, 1.5)
     """
     return value if ends is None else min(max(value, ends[0]), ends[1])
+
+
+def clamped_within(
+    value: float, low: float, high: float, ends: tuple[float, float] | None
+) -> tuple[float, float, float]:
+    """The value clamped to `ends`, in an interval that holds it; without ends all three as they are."""
+    inside = clamped(value, ends)
+    return (inside, low, high) if inside is value else (inside, min(low, inside), max(high, inside))
 
 
 def over_cap() -> ValueError:

@@ -27,7 +27,7 @@ from shoal.mechanisms.error_bars import coverage_of, six_digits
 from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.spec import Spec
-from shoal.mechanisms.statistic import NO_ESTIMATE, Estimate, clamped
+from shoal.mechanisms.statistic import NO_ESTIMATE, Estimate, clamped_within
 from shoal.mechanisms.stepped.keys import decay_of
 from shoal.mechanisms.stepped.releaser import StepSums
 from shoal.mechanisms.stepped.statistic import PlannedStatistic
@@ -145,7 +145,8 @@ class Stepped(PlannedStatistic):
         else:
             return None
         low, high = max(value - half, -LARGEST), min(value + half, LARGEST)
-        return Estimate(clamped(value, self._ends), sd, low, high, {"samples": n}, details or {})
+        value, low, high = clamped_within(value, low, high, self._ends)
+        return Estimate(value, sd, low, high, {"samples": n}, details or {})
 
     @property
     def _ends(self) -> tuple[float, float] | None:

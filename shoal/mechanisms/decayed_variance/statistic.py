@@ -37,7 +37,7 @@ from shoal.mechanisms.grid import LARGEST, Grid
 from shoal.mechanisms.moments import GRID, Moments
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.spec import Spec
-from shoal.mechanisms.statistic import NO_ESTIMATE, Estimate, clamped
+from shoal.mechanisms.statistic import NO_ESTIMATE, Estimate, clamped_within
 from shoal.mechanisms.stepped.keys import clamps, decay_of
 from shoal.mechanisms.stepped.releaser import StepSums
 from shoal.mechanisms.stepped.statistic import PlannedStatistic
@@ -164,11 +164,14 @@ class DecayedVariance(PlannedStatistic):
         exact = Fraction(first * (highest - first) - second * samples, samples**2)
         value = _finite(self.grid.squares.width_value(exact) + sd * sd)
         within = self._within(off, (half, other_half))
+        low = _finite(value - within - half * half - (0.0 if self.coverage == COVERAGE else sd * sd))
+        ends = (0.0, self.breadth()) if self.clamps else None
+        value, low, high = clamped_within(value, low, _finite(value + within), ends)
         return Estimate(
-            clamped(value, (0.0, self.breadth()) if self.clamps else None),
+            value,
             _finite(_noise(off, (sd, other_sd))),
-            _finite(value - within - half * half - (0.0 if self.coverage == COVERAGE else sd * sd)),
-            _finite(value + within),
+            low,
+            high,
             {"samples": n if self.decayed[0].denominator > 1 else samples},
         )
 

@@ -15,7 +15,7 @@ from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise.cube import CubeNoise
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
-from shoal.mechanisms.statistic import Estimate
+from shoal.mechanisms.statistic import Estimate, holding
 
 # Of each user the grid indices of its samples, in the order of arrival; of several coordinates each is a list with one
 # for each.
@@ -67,6 +67,7 @@ def cell_estimate(
     `error` is the worst expected error over all values, of what is left out and of noise, or None if there is no bound.
     `mechanism` names what was done; it is a function of public counts.
     """
+    low, high = holding(value, low, high)
     return Estimate(value, noise_sd, low, high, {"samples": samples}, {"mechanism": mechanism, "error": error})
 
 

@@ -28,7 +28,7 @@ from shoal.mechanisms.bins.shares import bin_of, told_between
 from shoal.mechanisms.bins.tree import EvenTree, Floats
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.statistic import Estimate
+from shoal.mechanisms.statistic import Estimate, holding
 from shoal.mechanisms.two_sided.estimates import LEAST_COUNT, Sided
 
 _LANE = 64  # bits of the number of samples in a bin
@@ -107,7 +107,9 @@ def estimate(tree: EvenTree, grid: Grid, quantiles: Sequence[Fraction], sided: S
     for known in (cdf, low["cdf"], high["cdf"]):
         known[-1] = 1.0
     sd["cdf"][-1] = 0.0
-    return Estimate(*told_between(cdf, sd, low, high, quantiles, grid), counts)
+    told = told_between(cdf, sd, low, high, quantiles, grid)
+    # shares are made possible after their intervals
+    return Estimate(told.value, told.noise_sd, *holding(told.value, told.low, told.high), counts)
 
 
 def mean_sd(tree: EvenTree) -> float:

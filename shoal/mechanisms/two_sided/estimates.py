@@ -22,7 +22,7 @@ from typing import Any
 
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import LARGEST, Grid
-from shoal.mechanisms.statistic import Estimate, clamped
+from shoal.mechanisms.statistic import Estimate, clamped, clamped_within
 
 LEAST_COUNT = 3  # standard deviations below which nothing is said of a mean
 _LARGEST_INTEGER = 1 << 53  # that every reader of JSON has exactly
@@ -101,7 +101,8 @@ def mean(grid: Grid, places: Sequence[Fraction], sided: Sided, *, clamps: bool) 
     place = sided.place(places)
     value = grid.mean_value(grid.steps * place, 1)
     sd = float(grid.high - grid.low) * sided.sd / sided.size * _spread(places, float(place))
-    return Estimate(clamped(value, _ends(grid) if clamps else None), six_digits(sd), low, high, sided.counts)
+    value, low, high = clamped_within(value, low, high, _ends(grid) if clamps else None)
+    return Estimate(value, six_digits(sd), low, high, sided.counts)
 
 
 def _interval(grid: Grid, places: Sequence[Fraction], sided: Sided, *, clamps: bool) -> tuple[float, float]:

@@ -320,7 +320,8 @@ def test_versions_that_no_worker_ran_are_left_out(clone: Clone) -> None:
     said = audit("replay", clone.config)
     assert said.ok, said.text
     assert said.fields["notes"] == [
-        'configuration: metric "filed" version 1 belongs to file runs; repeat it with `shoal run`, which compares every byte',
+        'configuration: metric "filed" version 1 belongs to file runs; repeat it with `shoal run`, which compares '
+        "every byte",
         'configuration: metric "new" version 1 is not registered yet',
     ]
 

@@ -95,9 +95,9 @@ def test_what_a_configuration_knows_of_a_mean_is_said(basket: MetricSection) -> 
     wide = said(release("basket", 1, 180.0, 9478, samples=9), basket)
     assert wide == "0 ± 10,000 (-10,000 to 10,000)  says nothing: its noise is wider than the range  9 samples"
     beyond = said(release("basket", 1, 0.0, 60, samples=9, low=-70.0, high=0.0), basket)
-    assert beyond == "0 ± 0 (-70 to 0)  says nothing: its noise took it out of the range  9 samples"
+    assert beyond == "0 ± 40 (-70 to 0)  says nothing: its noise took it out of the range  9 samples"
     exact = said(release("basket", 1, 0.0, 0, samples=9), basket)
-    assert exact == "0 ± 0 (0 to 0)  9 samples"
+    assert exact == "0 exactly  9 samples"
     other = said(release("basket", 1, 90.0, 10, samples=9, version=2), basket)
     assert other == "90 ± 10 (80 to 100)  9 samples  version 2"
 

@@ -62,6 +62,8 @@ def _manners(drawn: random.Random, algorithm: str) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if drawn.random() < 0.3 and algorithm == "sharp":
         said["life"] = f"{drawn.choice([3, 10, 30])}h"
+    elif algorithm == "sharp":
+        said["life"] = "16h"  # the default has more draws than can be solved for
     if drawn.random() < 0.3:
         said["lateness"] = f"{drawn.choice([1, 2])}h"
     if drawn.random() < 0.3:
