@@ -18,7 +18,7 @@ from shoal.stream.parameters import canonical, person_in
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What all metrics of a configuration guarantee, in sentences."""
+    """Sentences on the guarantee of all metrics of a configuration."""
 
     protected: tuple[str, ...]
     public: tuple[str, ...]
@@ -70,7 +70,7 @@ def unit_of(config: Config) -> Unit:
 
 
 def statement(config: Config, charged: Loss, persons: Mapping[str, str] | None = None) -> Statement:
-    """What all metrics of a configuration guarantee.
+    """Sentences on the guarantee of all metrics of a configuration, with what was charged.
 
     `charged` is all that the ledger will then hold, `persons` the user fields that it has, by topic.
     """

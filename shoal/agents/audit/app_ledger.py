@@ -40,7 +40,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class AppLedger:
-    """The ledger of one app."""
+    """Versions, releases, activations and turns of one app in an audit log."""
 
     database: Database
     app: str
@@ -82,7 +82,7 @@ class AppLedger:
         return Standing(heads, ownerships, activated)
 
     def published_by_workers(self) -> int:
-        """How many releases the log has of versions that workers own."""
+        """Number of releases in the log of versions that workers own."""
         with self.database.read() as connection:
             return sum(one.releases for one in owners.owners(connection, self.app).values() if one.by_workers)
 

@@ -203,14 +203,14 @@ def _one_role(asked: Asked) -> None:
 
 
 def _values(said: Mapping[str, Any]) -> list[str]:
-    """Fields that hold values."""
+    """Paths of the event fields that hold a version's values, by its parameters."""
     value = said.get("value")
     fields = value["fields"] if isinstance(value, dict) else value if isinstance(value, list) else [value]
     return [path for path in fields if isinstance(path, str)]
 
 
 def _patterns(said: Mapping[str, Any]) -> list[str]:
-    """Fields that are public under the relation values."""
+    """Paths of the event fields that are public under relation values, by a version's parameters."""
     pattern = [said.get(role) for role in ("user", "time", "group")]
     pattern += [(said.get("cell") or {}).get(role) for role in ("lat", "lon")]
     return [path for path in pattern if isinstance(path, str)]

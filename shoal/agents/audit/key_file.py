@@ -146,7 +146,7 @@ def compare(path: Path, log_id: str, app: str, names: Iterable[NoiseName], logge
 
 @contextmanager
 def _held(path: Path, log_id: str) -> Iterator[Noise]:
-    """What `FILE.used` notes of noise, locked against other processes."""
+    """Noise entries of `FILE.used`, which is locked against other processes within the block."""
     with _opened(path) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)  # released when the handle is closed; the key file itself is not replaced
         log, noise = _read_used(path, log_id)
@@ -209,7 +209,7 @@ def _used(path: Path) -> Path:
 
 
 def _read_used(path: Path, log_id: str) -> tuple[str, Noise]:
-    """Log id and noise entries of `FILE.used`; the given log and no entries if there is no file.
+    """Log id and noise entries in the file beside a key; the given log and no entries if there is no such file.
 
     Raises:
         KeyFileError: the file cannot be understood: a guess could use a key twice.

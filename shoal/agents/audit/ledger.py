@@ -86,7 +86,7 @@ class Ledger:
             return registration.examine(connection, request)
 
     def of(self, app: str) -> AppLedger:
-        """The ledger of one app."""
+        """Part of this ledger that belongs to one app."""
         return AppLedger(self.database, app, self.run)
 
     def versions(self) -> list[MetricVersion]:
@@ -100,7 +100,7 @@ class Ledger:
             return registration.persons(connection)
 
     def noise(self, fingerprint: str) -> dict[NoiseName, NoiseUse]:
-        """How the log has used the noise of a key."""
+        """Use of each noise of a key, given by its fingerprint, according to the log."""
         with self.database.read() as connection:
             held = owners.owners(connection)
             rows = registration.versions(connection)

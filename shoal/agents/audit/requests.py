@@ -37,7 +37,7 @@ class Registration:
 
     @cached_property
     def said(self) -> dict[str, Any]:
-        """The parameters, parsed."""
+        """Parameters of the version, parsed from their JSON."""
         said: dict[str, Any] = orjson.loads(self.parameters)
         return said
 

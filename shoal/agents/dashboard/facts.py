@@ -109,7 +109,7 @@ def privacy_facts(config: Config, book: BudgetReport | None, stated: Stated | No
 
 
 def _headline(config: Config, total: Loss, metrics: int) -> dict[str, Any] | None:
-    """What all releases may reveal, in parts; None if they cost nothing."""
+    """Parts of the page's headline on the loss by all releases; None if the loss is zero."""
     if not total.epsilon:
         return None
     words = words_of_all(config, total, metrics)

@@ -21,7 +21,7 @@ def lives(metrics: Iterable[MetricSection]) -> Iterator[str]:
 
 
 def _wait(metric: MetricSection) -> Iterator[str]:
-    """How long after its first event a group of a mean waits at most before its releases rest on samples."""
+    """Line on the longest time from the first event of a mean's group to releases that rest on samples."""
     if metric.cadence is None or metric.step is not None or metric.protects_presence:
         return
     ticks = [one_mean(metric, coordinate).latest(0) for coordinate in range(len(metric.values))]
