@@ -9,8 +9,8 @@ import pytest
 
 from shoal.mechanisms.continual_mean import MEANS
 from shoal.mechanisms.continual_mean.plan import plans
-from shoal.mechanisms.lower_bounds import mean
 from shoal.mechanisms.plan import NOT_PRIVATE
+from shoal.mechanisms.privacy.lower_bounds import mean
 from shoal.mechanisms.words import number
 from shoal.mechanisms.workload import Stated
 from shoal.models.config.file import load

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from shoal.mechanisms import life, lower_bounds
+from shoal.mechanisms import life
 from shoal.mechanisms.continual_mean import WITH_PRIOR
 from shoal.mechanisms.continual_mean.comparison import MeanComparison, Source
 from shoal.mechanisms.continual_mean.observed import ObservedMean
@@ -14,6 +14,7 @@ from shoal.mechanisms.group_outlook import SPREAD, which_users
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.outlook import HIGHEST, Look, Outlook, by_cap, cap_panel, of_algorithm, refusals, times
 from shoal.mechanisms.plan import Column, Curve, Line, Noise, Panel, Plan, Spec, Table, head, marks
+from shoal.mechanisms.privacy import lower_bounds
 from shoal.mechanisms.spec import FEW_USERS
 from shoal.mechanisms.words import cadence, duration, exact_text, number, percent, samples
 from shoal.mechanisms.workload import Stated

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
-from shoal.mechanisms import life, lower_bounds
+from shoal.mechanisms import life
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
 from shoal.mechanisms.outlook import (
     Cost,
@@ -24,6 +24,7 @@ from shoal.mechanisms.outlook import (
     spaced,
 )
 from shoal.mechanisms.plan import Spec, varied
+from shoal.mechanisms.privacy import lower_bounds
 from shoal.mechanisms.stepped import ALGORITHMS
 from shoal.mechanisms.stepped.forecast import Expected, StepProspect, by_hand, least_weights, prospect, weights
 from shoal.mechanisms.stepped.keys import NOT_OF_PATENT
