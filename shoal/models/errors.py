@@ -13,11 +13,16 @@
 No message holds a value, a user id or a byte of the key.
 """
 
+from shoal.models.printable import printable
+
 
 class ShoalError(Exception):
-    """Base of all errors that a user can correct; the message is one line."""
+    """Base of all errors that a user can correct; the message is one line, without control characters of names."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class ConfigError(ShoalError):

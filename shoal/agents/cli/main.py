@@ -9,6 +9,7 @@ from shoal import __version__
 from shoal.agents.cli.lazy import STOPPED, Command, Group, Table, group_of
 from shoal.agents.cli.stdout import StdoutError, flush_stdout, give_up_stdout, watch_stdout
 from shoal.models.errors import ShoalError
+from shoal.models.printable import printable
 
 HERE = "shoal.agents.cli.commands"
 COMMANDS: Table = {
@@ -90,7 +91,7 @@ def main() -> None:
     except BaseException as error:  # a bug, a panic of the kernel too; its text and traceback may hold a value
         from shoal.agents.kafka.fail_stop import describe
 
-        print(f"shoal: {describe(error, 'this command')}", file=sys.stderr)
+        print(printable(f"shoal: {describe(error, 'this command')}"), file=sys.stderr)
         sys.exit(1)
     finally:
         give_up_stdout()

@@ -1,6 +1,7 @@
 """How commands speak: results on stdout, as JSON with `--json`; progress and remarks on stderr."""
 
 import errno
+import io
 import os
 import stat
 import sys
@@ -9,13 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, cast
 
 import orjson
 import typer
 
 from shoal.agents.audit import key_file
 from shoal.models.errors import InputError
+from shoal.models.printable import printable_lines
 
 REPORT_EVERY = 10.0  # seconds
 SQLITE_HEAD = b"SQLite format 3\0"
@@ -25,14 +27,18 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 
 
 def say(text: str) -> None:
-    """Print a remark on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    """Print a remark on stderr, without control characters."""
+    print(printable_lines(text), file=sys.stderr, flush=True)
+
+
+def show(text: str) -> None:
+    """Print lines of a result on stdout, without control characters."""
+    print(printable_lines(text), flush=True)
 
 
 def result(fields: dict[str, Any], *, as_json: bool, text: Callable[[], str], to_stderr: bool = False) -> None:
     """Print a command's result, for a program or for a person."""
-    shown = orjson.dumps(fields, default=str).decode() if as_json else text()
-    print(shown, file=sys.stderr if to_stderr else sys.stdout, flush=True)
+    (say if to_stderr else show)(orjson.dumps(fields, default=str).decode() if as_json else text())
 
 
 @contextmanager
@@ -98,6 +104,33 @@ def open_output(files: ExitStack, path: str) -> BinaryIO:
         return files.enter_context(in_its_place)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+
+
+def open_lines(files: ExitStack, path: str) -> BinaryIO:
+    """The output of a command that writes lines of text: a file as `open_output` makes it, or with "-" stdout.
+
+    Standard output gets no control character of a text from data: what follows a pipe is often a terminal.
+
+    Raises:
+        InputError: as `open_output` does.
+    """
+    file = open_output(files, path)
+    return cast(BinaryIO, PrintableFile(file)) if path == "-" else file
+
+
+class PrintableFile(io.BufferedIOBase):
+    """Standard output that takes whole lines of UTF-8, and escapes their control and other invisible characters."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, lines: Any, /) -> int:
+        """Write whole lines; bytes that are not UTF-8 as a backslash, x and two digits."""
+        return self._file.write(printable_lines(bytes(lines).decode("utf-8", "backslashreplace")).encode())
+
+    def flush(self) -> None:
+        """Flush standard output."""
+        self._file.flush()
 
 
 def is_new_or_file(path: str | Path) -> bool:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from shoal.agents.demo.progress import DemoProgress
 from shoal.agents.demo.scene import Scene
+from shoal.models.printable import printable_lines
 
 FRAMES_PER_SECOND = 8
 PLAIN_EVERY = 2.0  # seconds
@@ -52,7 +53,7 @@ class PlainView:
         self._next = 0.0
 
     def say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(printable_lines(text), file=sys.stderr, flush=True)
 
     def show(self, scene: Scene, progress: DemoProgress) -> None:
         if time.monotonic() >= self._next and (line := scene.line(progress)):
@@ -70,7 +71,7 @@ class TerminalView:
 
     def say(self, text: str) -> None:
         self.rest()
-        self._console.print(text, style="dim", soft_wrap=True)
+        self._console.print(printable_lines(text), style="dim", soft_wrap=True)
 
     def show(self, scene: Scene, progress: DemoProgress) -> None:
         if self._live is None:

@@ -24,6 +24,7 @@ from aiokafka.errors import ProducerFenced
 
 from shoal.agents.kafka.client_errors import explain
 from shoal.models.errors import ShoalError
+from shoal.models.printable import printable
 
 # What ends a task or a command in order. Every other exception is a failure: a panic of the kernel, too, which is no
 # `Exception`, and after which its state may be half changed.
@@ -85,7 +86,7 @@ def fail_stop(error: BaseException, where: str) -> NoReturn:
     kind = type(error).__name__
     entry = {"event": "fail_stop", "level": "critical", "timestamp": _now(), "error": kind, "message": message}
     try:
-        sys.stderr.write(f"{orjson.dumps(entry).decode()}\nshoal: {message}\n")
+        sys.stderr.write(f"{printable(orjson.dumps(entry).decode())}\nshoal: {printable(message)}\n")
         sys.stderr.flush()
     finally:
         os._exit(1)

@@ -13,6 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from shoal.agents.pictures import INK, QUIET, STYLE
 from shoal.mechanisms.plan import NOT_PRIVATE, Curve, Marks, Panel, Plan
 from shoal.mechanisms.words import duration, number
+from shoal.models.printable import printable
 
 COLORS = {
     "sharp": "#1f5f8b",
@@ -56,7 +57,7 @@ def draw(plans: Sequence[Plan], file: BinaryIO) -> None:
 def _row(figure: Figure, plan: Plan, top: float, height: float) -> None:
     text = textwrap.fill(plan.title, TITLE).partition(": ")[2]
     figure.text(LEFT, (top - 0.02) / height, plan.spec.name, size=14, weight="bold", va="center")
-    below = f"{text}\n{textwrap.fill('for ' + plan.workload, TITLE)}"
+    below = f"{text}\n{textwrap.fill(printable(f'for {plan.workload}'), TITLE)}"
     figure.text(LEFT, (top - 0.22) / height, below, color=QUIET, va="top", linespacing=1.4)
     figure.text(
         LEFT, (top - ROW + 0.7) / height, f"recommended: {plan.recommended}", color=INK, weight="bold", va="center"

@@ -7,6 +7,7 @@ from rich.table import Table as Drawn
 from rich.text import Text
 
 from shoal.mechanisms.plan import NOT_PRIVATE, Plan, Table
+from shoal.models.printable import printable
 
 WRAPPED = 16  # characters that a column whose text wraps has at least
 PADDING = 3  # characters around each column; there is one more before the first
@@ -16,9 +17,9 @@ def rendered(plan: Plan, width: int) -> Group:
     """A whole plan, for a terminal of this width."""
     first, *others = plan.tables
     parts: list[RenderableType] = [] if plan.private else [Text(NOT_PRIVATE, style="bold red")]
-    parts += [Text(plan.title, style="bold"), Text(f"for {plan.workload}"), Text(), *_table(first, width), Text()]
-    parts.append(Text(f"recommended: {plan.recommended}", style="bold"))
-    parts += [Padding(Text(line), (0, 0, 0, 1)) for line in plan.advice]
+    parts += [_text(plan.title, "bold"), _text(f"for {plan.workload}"), Text(), *_table(first, width), Text()]
+    parts.append(_text(f"recommended: {plan.recommended}", "bold"))
+    parts += [Padding(_text(line), (0, 0, 0, 1)) for line in plan.advice]
     parts.append(Text())
     for table in others:
         parts += _table(table, width)
@@ -35,9 +36,14 @@ def _table(table: Table, width: int) -> list[RenderableType]:
         justify = "left" if column.is_text else "right"
         drawn.add_column(column.head, justify=justify, no_wrap=not column.wraps)  # type: ignore[arg-type]
     for line in table.lines:
-        drawn.add_row(*(line.cells[index] for index in shown), style="bold" if line.is_bold else "")
+        drawn.add_row(*(printable(line.cells[index]) for index in shown), style="bold" if line.is_bold else "")
     remarks = Padding(Text("\n".join(table.remarks), style="dim"), (0, 0, 0, 1))
     return [drawn, remarks] if table.remarks else [drawn]
+
+
+def _text(line: str, style: str = "") -> Text:
+    """A line without control characters: it may name a group of the data."""
+    return Text(printable(line), style=style)
 
 
 def fitting(table: Table, width: int) -> list[int]:

@@ -12,7 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from shoal.agents.guarantee import words_of
-from shoal.agents.reading.digits import interval, printable, short, when
+from shoal.agents.reading.digits import interval, short, when
 from shoal.agents.reading.fields import OF_MEANS, part_of
 from shoal.agents.reading.record import OF_BINS, QUANTILE, Release, iso_of
 from shoal.agents.reading.series import (
@@ -29,6 +29,7 @@ from shoal.agents.reading.series import (
     ticks,
 )
 from shoal.models.loss_words import brief_of_release
+from shoal.models.printable import printable
 from shoal.models.times import EPOCH
 
 if TYPE_CHECKING:

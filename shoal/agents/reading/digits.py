@@ -1,4 +1,4 @@
-"""Numbers with as many digits as their noise leaves meaning in, times, and names that a terminal may show.
+"""Numbers with as many digits as their noise leaves meaning in, and times.
 
 What says how far noise reaches is rounded outward: fewer digits never make it smaller than it is.
 """
@@ -7,6 +7,7 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 
 from shoal.agents.reading.fields import Part
+from shoal.models.printable import printable
 
 MIDNIGHT = "T00:00:00Z"
 MOST_DECIMALS = 9
@@ -23,15 +24,6 @@ def when(at: str) -> str:
     if at.endswith(MIDNIGHT):
         return at.removesuffix(MIDNIGHT)
     return printable(at.replace("T", " ").removesuffix("Z").removesuffix(":00"))
-
-
-def printable(text: str) -> str:
-    r"""The text without anything that moves a terminal's cursor or changes its colours.
-
-    >>> printable("BE"), printable("a\x1b[2J\n")
-    ('BE', 'a\\x1b[2J\\x0a')
-    """
-    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in text)
 
 
 def interval(part: Part) -> str:

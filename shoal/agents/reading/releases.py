@@ -16,6 +16,7 @@ from shoal.agents.reading.selection import Moment, Names, Selection, selection
 from shoal.agents.reading.source import Found, SectionOf, Source
 from shoal.agents.reading.sources import source_of
 from shoal.models.errors import InputError
+from shoal.models.printable import printable
 
 if TYPE_CHECKING:
     import pandas
@@ -53,7 +54,8 @@ class Releases(Sequence[Release]):
         if not self._releases:
             return "<no releases>"
         first, last = (when(iso_of(each.at)) for each in (self._releases[0], self._releases[-1]))
-        return f"<{len(self):,} releases of {', '.join(self.metrics)}, from {first} to {last}>"
+        names = printable(", ".join(self.metrics))
+        return f"<{len(self):,} releases of {names}, from {first} to {last}>"
 
     @property
     def metrics(self) -> list[str]:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from shoal.agents.dashboard.book import Release, release_of
-from shoal.agents.reading.digits import interval, printable, reach, short, when
+from shoal.agents.reading.digits import interval, reach, short, when
 from shoal.agents.reading.fields import OF_MEANS, parts_of
 from shoal.models.config.metric import MetricSection
+from shoal.models.printable import printable
 from shoal.models.records import CLIP, SHOWN
 
 GAP = "  "

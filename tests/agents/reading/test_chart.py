@@ -110,7 +110,7 @@ def test_nothing_in_a_name_is_markup():
     markup = drawn(release("<script>alert(1)</script>", 1, 5.0, group='"><img src=x onerror=alert(1)>\x1b[2J'))
     assert not list(pieces(markup, "img"))
     assert "<script>alert(1)</script>" in said(markup)
-    assert "\\x1b[2J" in said(markup)
+    assert "\\u001b[2J" in said(markup)
 
 
 CASES = [

@@ -7,9 +7,9 @@
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import orjson
 import typer
 from sqlalchemy import func, select
 
@@ -171,7 +171,7 @@ def user(
     with kafka_errors(settings):
         kept = asyncio.run(kept_of(loaded, settings, name))
     for metric in kept:
-        print(orjson.dumps(_kept_fields(metric)).decode() if as_json else _kept_text(metric))
+        result(_kept_fields(metric), as_json=as_json, text=partial(_kept_text, metric))
 
 
 def _kept_fields(kept: "Kept") -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.agents.cli.output import open_output, refuse_packed, say, writing
+from shoal.agents.cli.output import open_lines, open_output, refuse_packed, say, writing
 from shoal.agents.input.same_files import deployment_files, log_files, refuse_same
 from shoal.agents.process_settings import ending_in_order
 from shoal.agents.reading.export import Export, Format, ready
@@ -74,7 +74,7 @@ def export(
         source = configured_source(str(config))
     releases = Export(source, wanted, say)
     with ending_in_order(), ExitStack() as files, writing(output):
-        file = open_output(files, output)
+        file = (open_output if chosen is Format.PARQUET else open_lines)(files, output)
         releases.write(file, chosen, guarded=guarded)
         file.flush()
     say(f"shoal: {releases.written:,} releases, as {chosen.value}")

@@ -13,7 +13,7 @@ import typer
 from shoal.agents.audit import key_file
 from shoal.agents.cli.commands.check import check
 from shoal.agents.cli.commands.plan import plan
-from shoal.agents.cli.output import say
+from shoal.agents.cli.output import say, show
 from shoal.agents.init.answers import NEVER
 from shoal.agents.init.dialogue import converse
 from shoal.agents.init.draft import Draft, Unanswered, completed, draft, stem_of
@@ -21,6 +21,7 @@ from shoal.agents.init.questions import Known, is_hidden
 from shoal.agents.init.roles import propose
 from shoal.agents.init.sample import READ, Sample, read_sample
 from shoal.models.errors import InputError
+from shoal.models.printable import printable
 
 ASK_SAMPLE = "Is there a file of such events, of which names and forms of fields may be read? [its name, or Enter]: "
 ASK_KEY = "Make the secret key {}, from which all noise comes? [Y/n]: "
@@ -106,7 +107,7 @@ def init(
     known = Known() if seen is None else Known(seen.fields, propose(seen.fields), seen.stem)
     if seen is not None:
         for line in _described(seen, known):
-            say(line)
+            say(printable(line))
     try:
         made = draft(completed(options, known), config) if yes else converse(options, known, config, _ask, say)
     except Unanswered as error:
@@ -117,13 +118,13 @@ def init(
     _write(config, _schema_line(config) + made.text)
     secret = config.with_name(f"{stem_of(config)}.key")
     has_key = _make_key(secret, wanted=key, asks=not yes)
-    print(f"{config}: written\n", flush=True)
+    show(f"{config}: written\n")
     plan(config, users=int(made.answers["users"]))
-    print(flush=True)
+    show("")
     if has_key:
         check(config)
     for line in _next(config, secret, seen, made, has_key=has_key):
-        print(line, flush=True)
+        show(line)
 
 
 def _described(sample: Sample, known: Known) -> Iterator[str]:

@@ -12,7 +12,7 @@ from shoal.agents import misplaced
 from shoal.agents.audit.session import load_config
 from shoal.agents.broker.process import START_LIMIT, run_broker
 from shoal.agents.cli.commands.run import choose_topic
-from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, refuse_packed, result, say, writing
+from shoal.agents.cli.output import AsJson, ConfigPath, open_lines, progress, refuse_packed, result, say, writing
 from shoal.agents.dead_letters import Letters, count_letters, refused_records
 from shoal.agents.input.event_file import EventFile, size_of
 from shoal.agents.input.same_files import deployment_files, refuse_same
@@ -20,9 +20,9 @@ from shoal.agents.kafka.beats import last_beat
 from shoal.agents.kafka.produce import produce_file
 from shoal.agents.kafka.settings import needed_settings
 from shoal.agents.kafka.topics import create_sources, verify_topics
-from shoal.agents.reading.digits import printable
 from shoal.models.config.file import Config, load
 from shoal.models.extras import require
+from shoal.models.printable import printable
 from shoal.models.records import MAX_DEAD_LETTER_BYTES
 from shoal.models.times import iso
 
@@ -145,7 +145,7 @@ def dead_letters(
     name = choose_topic(loaded, topic)
     found, records = asyncio.run(refused_records(settings, loaded, name, frozenset(reason)))
     with writing(out), ExitStack() as files:
-        file = open_output(files, out)
+        file = open_lines(files, out)
         file.writelines(records)
         file.flush()
     _say_unreadable(found.unreadable)

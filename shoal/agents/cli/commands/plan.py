@@ -8,11 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Literal
 
-import orjson
 import typer
 from rich.console import Console
 
-from shoal.agents.cli.output import AsJson, ConfigPath, is_new_or_file, open_output, progress, say, writing
+from shoal.agents.cli.output import AsJson, ConfigPath, is_new_or_file, open_output, progress, result, say, writing
 from shoal.agents.input.event_file import size_of
 from shoal.agents.input.same_files import deployment_files, refuse_same
 from shoal.agents.plan.caveats import of_plan
@@ -120,7 +119,7 @@ def plan(
             "metrics": [plan.fields for plan in plans],
             "warnings": warnings,
         }
-        print(orjson.dumps(fields).decode(), flush=True)
+        result(fields, as_json=True, text=str)
     else:
         _show(plans, warnings, Console(file=sys.stdout, highlight=False, markup=False, emoji=False))
 

@@ -14,7 +14,7 @@ import typer
 from shoal.agents.audit.app_ledger import End
 from shoal.agents.audit.continuation import Continuation
 from shoal.agents.audit.session import Session, load_config, open_session
-from shoal.agents.cli.output import AsJson, ConfigPath, open_output, progress, refuse_packed, result, say, writing
+from shoal.agents.cli.output import AsJson, ConfigPath, open_lines, progress, refuse_packed, result, say, writing
 from shoal.agents.cli.stopping import ending_in_words
 from shoal.agents.input.event_file import EventFile, ignore, size_of
 from shoal.agents.input.first_pass import NOTHING_DONE, Limits, judge, remarks, survey_file
@@ -159,8 +159,8 @@ def _publish(
     continuation = Continuation(session.app_ledger, plan, session.remember)
     names = (output, None if dead_letters is None else str(dead_letters))
     with writing(*names, then=AGAIN), ExitStack() as outputs:
-        out = open_output(outputs, output)
-        refused = None if dead_letters is None else open_output(outputs, str(dead_letters))
+        out = open_lines(outputs, output)
+        refused = None if dead_letters is None else open_lines(outputs, str(dead_letters))
         session.register(file_run=True, topic=plan.topic)
         runner = FileRun(plan, kernel)
         shown = file.path if not session.config.is_discreet else None
@@ -176,7 +176,7 @@ def _nothing(output: str, dead_letters: Path | None) -> dict[str, Any]:
     with ExitStack() as outputs:
         for path in (output, dead_letters):
             if path is not None:
-                open_output(outputs, str(path))
+                open_lines(outputs, str(path))
     return {"events": 0, "releases": 0, "counters": {}}
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import orjson
 import typer
 
+from shoal.agents.cli.output import show
 from shoal.models import schemas
 from shoal.models.errors import ConfigError
 
@@ -34,8 +35,8 @@ def schema(name: Name = None, config: Config = None, topic: Topic = None) -> Non
         raise ConfigError(f"a configuration and a topic are for the schema of {EVENTS}; leave them out")
     if name is None:
         for one in schemas.names():
-            print(f"{one:<20}{orjson.loads(schemas.text(one))['title']}")
-        print(f"{EVENTS:<20}What a configuration reads of a source topic: shoal schema {EVENTS} CONFIG")
+            show(f"{one:<20}{orjson.loads(schemas.text(one))['title']}")
+        show(f"{EVENTS:<20}What a configuration reads of a source topic: shoal schema {EVENTS} CONFIG")
     elif name in schemas.names():
         sys.stdout.write(schemas.text(name))
     else:
@@ -50,4 +51,4 @@ def _of_events(config: Path | None, topic: str | None) -> None:
     from shoal.models.schemas.events import events_schema
 
     made = events_schema(load(config), topic)
-    print(orjson.dumps(made, option=orjson.OPT_INDENT_2).decode())
+    show(orjson.dumps(made, option=orjson.OPT_INDENT_2).decode())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.agents.cli.output import AsJson, open_output, progress, refuse_packed, result, writing
+from shoal.agents.cli.output import AsJson, open_lines, progress, refuse_packed, result, writing
 from shoal.models.config.durations import SECOND
 from shoal.models.extras import require
 from shoal.models.times import time_of_text
@@ -72,7 +72,7 @@ def buses(
     trips = _trips(users, hours, seed, start, _city(where, radius, resolution))
     events = 0
     with writing(out), ExitStack() as files, progress("simulating buses", trips.end - trips.start) as advance:
-        written = open_output(files, out)
+        written = open_lines(files, out)
         for done, count, content in batches(trips, json_lines if form is Format.JSON else feed_messages):
             written.write(content)
             events += count

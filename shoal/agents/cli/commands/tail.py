@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.agents.cli.output import say
+from shoal.agents.cli.output import PrintableFile, say
 from shoal.agents.process_settings import ending_in_order
 from shoal.models.config.file import Config, load
 from shoal.models.errors import InputError
@@ -126,8 +126,9 @@ def _known(config: Config, names: list[str] | tuple[()]) -> frozenset[str]:
 
 def _write(line: bytes) -> None:
     try:
-        sys.stdout.buffer.write(line)
-        sys.stdout.buffer.flush()
+        out = PrintableFile(sys.stdout.buffer)
+        out.write(line)
+        out.flush()
     except BrokenPipeError:
         raise ReaderGone from None
     except OSError as error:

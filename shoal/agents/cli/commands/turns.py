@@ -15,7 +15,6 @@ from shoal.agents.inspection.clocks import Position, positions
 from shoal.agents.inspection.losses import Acceptance
 from shoal.agents.inspection.states import read_states
 from shoal.agents.kafka.settings import KafkaSettings, needed_settings
-from shoal.agents.reading.digits import printable
 from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError, LedgerError
 from shoal.models.losses import AcceptedLoss
@@ -43,7 +42,7 @@ def restart_clock(config: ConfigPath, topic: Topic, by: By, yes: Yes = False, as
     with Ledger.open(loaded.audit.url) as ledger:
         found, ending = _now(ledger, settings, loaded, topic)
         for line in _words(topic, found, ending):
-            say(f"shoal: {printable(line)}")
+            say(f"shoal: {line}")
         _confirm("Restart the clocks?", yes=yes)
         epoch = ledger.of(loaded.kafka.app).restart_clock(topic, by)
     fields = {
@@ -51,7 +50,7 @@ def restart_clock(config: ConfigPath, topic: Topic, by: By, yes: Yes = False, as
         "clocks": [{"metrics": list(one.metrics), "partition": one.partition, "time": iso(one.time)} for one in found],
     }  # fmt: skip
     text = f"restart {epoch} of the clocks of {topic}: raise the version of each of its metrics, then restart workers"
-    result(fields, as_json=as_json, text=lambda: printable(text))
+    result(fields, as_json=as_json, text=lambda: text)
 
 
 def accept_loss(
@@ -92,14 +91,14 @@ def accept_loss(
                 f"topic {where} has all records that workers have yet to read, so there is no loss to accept"
             )
         for loss in losses:
-            say(f"shoal: {printable(loss.words)}; lost and given up are {loss.place.words()}")
+            say(f"shoal: {loss.words}; lost and given up are {loss.place.words()}")
         for line in _consequences(loaded, topic):
             say(f"shoal: {line}")
         _confirm("Accept the loss?", yes=yes)
         found = acceptance.accept(losses, by)
     fields = {"topic": topic, "by": by, "losses": [_fields(loss) for loss in found]}
     lines = [loss.words() for loss in found]
-    result(fields, as_json=as_json, text=lambda: printable("\n".join([*lines, "start the workers: they go on there"])))
+    result(fields, as_json=as_json, text=lambda: "\n".join([*lines, "start the workers: they go on there"]))
 
 
 def _fields(loss: AcceptedLoss) -> dict[str, Any]:

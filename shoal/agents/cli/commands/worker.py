@@ -1,6 +1,7 @@
 """`shoal worker`: runs the agents until it is told to stop."""
 
 import asyncio
+import json
 import logging
 import signal
 import sys
@@ -8,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import structlog
 import typer
@@ -32,6 +33,7 @@ from shoal.agents.worker.readiness import Readiness
 from shoal.agents.worker.stages import Stages
 from shoal.agents.worker.watch import begin_watching
 from shoal.agents.worker.web import serve
+from shoal.models.printable import printable
 
 
 def worker(
@@ -89,11 +91,16 @@ def log_json_lines() -> None:
         processors=[
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.add_log_level,
-            structlog.processors.JSONRenderer(),
+            structlog.processors.JSONRenderer(_printable_json),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+def _printable_json(fields: dict[str, Any], **options: Any) -> str:
+    """A log line without control characters, whatever the names in it are."""
+    return printable(json.dumps(fields, **options))
 
 
 @contextmanager
