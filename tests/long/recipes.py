@@ -376,7 +376,9 @@ def test_duckdb_reads_the_views_of_a_log_in_postgresql(
         connection.execute(recipe("duckdb/releases.sql"))
         found = connection.execute("SELECT body FROM releases").fetchall()
         assert sorted(body for (body,) in found) == sorted(published.bodies())
-        rows = connection.execute('SELECT metric, group_name, seq, "at", value, low, high FROM log.releases').fetchall()
+        rows = connection.execute(
+            "SELECT metric, group_name, seq, until, value, low, high FROM log.releases"
+        ).fetchall()
         assert sorted(rows, key=repr) == sorted(
             (
                 (one["metric"], one["group"], one["seq"], one["at"])
