@@ -19,7 +19,6 @@ from benchmarks.accuracy.bounding import Contributions, bound, ticks
 from benchmarks.accuracy.inputs import Cadence, Floats, Input, Ints
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.statistic import ALGORITHMS
-from shoal.mechanisms.groups import at_tick
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import Contribution, Estimate, Releaser
 
@@ -113,11 +112,11 @@ class Bounded:
         return Rows(stops, list(found.rows(slice(None), self.data.time, self.names)))
 
 
-def ticked(releaser: Releaser, contributions: Iterable[Contribution]) -> Estimate | None:
+def ticked(releaser: Releaser, contributions: Iterable[Contribution], tick: int | None = None) -> Estimate | None:
     """One tick, as the agents do it: its contributions, then `close`, then the release."""
     for contribution in contributions:
         releaser.add(contribution)
-    releaser.close()
+    releaser.close(tick)
     return releaser.estimate()
 
 
@@ -156,8 +155,7 @@ class Ticks(Feed):
         latest: Estimate | None = None
         for tick in range(self._looks):
             if tick in self._closed:
-                at_tick(releaser, tick)
-                latest = ticked(releaser, self._closed[tick])
+                latest = ticked(releaser, self._closed[tick], tick)
             yield latest
 
 

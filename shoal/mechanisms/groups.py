@@ -137,13 +137,6 @@ def add_all(releaser: Releaser, contributions: Iterable[Contribution]) -> list[A
     return [activation for contribution in contributions for activation in add(contribution)]
 
 
-def at_tick(releaser: Releaser, number: int) -> None:
-    """Tell a releaser the number of the tick that is open, if it asks for that."""
-    tell: Callable[[int], None] | None = getattr(releaser, "at_tick", None)
-    if tell is not None:
-        tell(number)
-
-
 class EachAlone(NoneHidden, Generic[Kind]):
     """Groups that are each computed alone."""
 
@@ -166,12 +159,11 @@ class EachAlone(NoneHidden, Generic[Kind]):
     def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
         """Close the groups in which something came; groups that were released are not among the rows again."""
         for group, contributions in rows:
-            at_tick(self.releaser(group), tick)
-            yield self._close(group, contributions)
+            yield self._close(group, contributions, tick)
 
-    def _close(self, group: str, contributions: Iterable[Contribution]) -> Closed:
+    def _close(self, group: str, contributions: Iterable[Contribution], tick: int) -> Closed:
         releaser = self.releaser(group)
-        activations = [*add_all(releaser, contributions), *releaser.close()]
+        activations = [*add_all(releaser, contributions), *releaser.close(tick)]
         self._changed[group] = None
         return Closed(group, releaser.estimate(), activations)
 
@@ -205,5 +197,4 @@ class DrawnTogether(EachAlone[NoisedByCounters]):
         while some := list(islice(rest, TOGETHER)):
             draw_together(wanted for group, came in some for wanted in self.releaser(group).ahead(came))
             for group, contributions in some:
-                at_tick(self.releaser(group), tick)
-                yield self._close(group, contributions)
+                yield self._close(group, contributions, tick)

@@ -153,8 +153,11 @@ class Releaser(Protocol):
         """Take one contribution, in canonical order within its tick; return the levels it activated."""
         ...
 
-    def close(self) -> Sequence[Activation]:
-        """Complete the tick; return what that activated. Each release comes after one call, and counts as one tick."""
+    def close(self, tick: int | None = None) -> Sequence[Activation]:
+        """Complete the tick; return what that activated. Each release comes after one call, and counts as one tick.
+
+        tick: its number; None: it follows upon the one before.
+        """
         ...
 
     def estimate(self) -> Estimate | None:

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from shoal.mechanisms.accounts import COUNTED, Accounts, Holding, WhyNotCounted
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.groups import Closed, EachAlone, IsHome, at_tick, everywhere
+from shoal.mechanisms.groups import Closed, EachAlone, IsHome, everywhere
 from shoal.mechanisms.statistic import (
     NO_ESTIMATE,
     Activation,
@@ -103,12 +103,8 @@ class CountingReleaser:
         self._came += 1 if contribution.pseudonym else contribution.samples
         return () if contribution.level == LEVEL else self._mean.add(contribution)
 
-    def at_tick(self, number: int) -> None:
-        """Pass the number of the open tick on to the mean."""
-        at_tick(self._mean, number)
-
-    def close(self) -> Sequence[Activation]:
-        return self._mean.close()
+    def close(self, tick: int | None = None) -> Sequence[Activation]:
+        return self._mean.close(tick)
 
     def estimate(self) -> Estimate:
         """The release; where a block closed before the time of one of its samples, that one has come too."""
@@ -141,10 +137,10 @@ class CountingReleaser:
 class CountingGroups(EachAlone[Releaser]):
     """Groups that are each computed alone, and released where more than lone counts came."""
 
-    def _close(self, group: str, contributions: Iterable[Contribution]) -> Closed:
+    def _close(self, group: str, contributions: Iterable[Contribution], tick: int) -> Closed:
         came = list(contributions)
         if any(contribution.level != LEVEL for contribution in came):
-            return super()._close(group, came)
+            return super()._close(group, came, tick)
         releaser = self.releaser(group)
         for contribution in came:
             releaser.add(contribution)

@@ -21,7 +21,7 @@ from typing import Any
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.counters.binary import BinaryCounter
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.groups import DrawnTogether, IsHome, NoisedByCounters, at_tick, everywhere
+from shoal.mechanisms.groups import DrawnTogether, IsHome, NoisedByCounters, everywhere
 from shoal.mechanisms.statistic import (
     NO_ESTIMATE,
     Activation,
@@ -176,19 +176,14 @@ class CoordinatesReleaser:
         totals = zip(self._parts, contribution.total, strict=True)
         return self._joined(part.add(Contribution(*common, total)) for part, total in totals)
 
-    def at_tick(self, number: int) -> None:
-        """Pass the number of the open tick on to all coordinates."""
-        for part in self._parts:
-            at_tick(part, number)
-
-    def close(self) -> list[Activation]:
+    def close(self, tick: int | None = None) -> list[Activation]:
         """Complete the tick, and return the levels that some coordinate now has.
 
         What a tick activates it does by the pattern and by what was charged: no other coordinate has it later.
         """
         closed = set()
         for coordinate, part in enumerate(self._parts):
-            for activation in part.close():
+            for activation in part.close(tick):
                 self._note(coordinate, activation)
                 closed.add(activation.level)
         return [self._published(level) for level in sorted(closed)]
@@ -230,7 +225,6 @@ class CoordinatesReleaser:
         if not any(estimates):
             return None
         # A coordinate without an estimate yet has none of the four numbers, and no samples.
-        made = [estimate for estimate in estimates if estimate is not None]
         each = [NO_ESTIMATE if estimate is None else estimate for estimate in estimates]
         return Estimate(
             [estimate.value for estimate in each],
@@ -238,8 +232,8 @@ class CoordinatesReleaser:
             [estimate.low for estimate in each],
             [estimate.high for estimate in each],
             {"samples": min(estimate.samples for estimate in each)},
-            made[0].details,
-            max((ahead for one in made if (ahead := one.ticks_ahead) is not None), default=None),
+            next(estimate.details for estimate in estimates if estimate is not None),
+            max(estimate.ticks_ahead or 0 for estimate in each) or None,
         )
 
     @property

@@ -120,7 +120,7 @@ class FewUsersReleaser:
     def _has_enough(self, pseudonym: str) -> bool:
         return all((level, pseudonym) in self._kept for level in range(self._few.level + 1))
 
-    def close(self) -> tuple[Activation, ...]:
+    def close(self, tick: int | None = None) -> tuple[Activation, ...]:
         """Make the attempt, at the end of the first tick with enough users."""
         few = self._few
         if self._inner is not None or self._ready < few.users:

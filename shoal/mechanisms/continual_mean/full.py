@@ -304,7 +304,7 @@ class FullReleaser:
         self._changes.drop((level, pseudonym) for level in levels for pseudonym, *_ in self._blocks(level))
         self._units, self._kept = {}, ()
 
-    def close(self) -> tuple[Activation, ...]:
+    def close(self, tick: int | None = None) -> tuple[Activation, ...]:
         """Activates nothing: levels activate within a tick, in canonical order, as the paper has it."""
         return ()
 

@@ -130,7 +130,7 @@ class Headed:
 
     __slots__ = ()
 
-    def close(self) -> tuple[Activation, ...]:
+    def close(self, tick: int | None = None) -> tuple[Activation, ...]:
         return ()
 
     @property

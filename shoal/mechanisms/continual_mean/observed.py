@@ -22,7 +22,6 @@ from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.source import About, is_useful, one_mean, width_of
 from shoal.mechanisms.continual_mean.subgaussian import Subgaussian
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook, by_size, some
-from shoal.mechanisms.groups import at_tick
 from shoal.mechanisms.observed import Observed, Sample, Sent
 from shoal.mechanisms.outlook import LOOKS, Look, Outlook, more_epsilon
 from shoal.mechanisms.plan import Spec, varied
@@ -131,8 +130,7 @@ class ObservedMean:
                 if every is None:
                     releaser.close()
             if every is not None:
-                at_tick(releaser, tick)
-                releaser.close()
+                releaser.close(tick)
             count += len(samples)
             total += math.fsum(self._value(sample, spec) for sample in samples)
             if index in chosen:

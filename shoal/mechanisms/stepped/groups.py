@@ -29,7 +29,7 @@ class StepGroups(EachAlone[Releaser]):
         for group, contributions in merge(rows, self._silent(tick), key=itemgetter(0)):
             if self._step(group)[0] != tick:  # else something came, and it is due as well
                 self._step_to(group, tick, active=bool(contributions))
-                yield self._close(group, contributions)
+                yield self._close(group, contributions, tick)
 
     def _silent(self, tick: int) -> Iterator[tuple[str, list[Contribution]]]:
         while self._due and self._due[0][0] == tick:

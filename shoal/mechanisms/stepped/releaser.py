@@ -40,7 +40,7 @@ class StepSums:
         totals = total if isinstance(total, list) else [total]
         return totals[: len(self._totals)]
 
-    def close(self) -> tuple[Activation, ...]:
+    def close(self, tick: int | None = None) -> tuple[Activation, ...]:
         if self._of_updates and not self._samples:
             return ()
         counts, *sums = self.summers

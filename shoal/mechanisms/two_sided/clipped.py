@@ -78,7 +78,7 @@ class ClippedReleaser:
             self._came[tick] = FORM.plus(self._came.get(tick, NOTHING), FORM.of(contribution))
             self._changed.add(tick)
 
-    def close(self) -> tuple[Activation, ...]:
+    def close(self, tick: int | None = None) -> tuple[Activation, ...]:
         if self.counters is not None:
             return tuple(self.counters.close())
         self._t += 1

@@ -46,7 +46,7 @@ class DeclaredGroups(EachAlone[Releaser]):
         for group, contributions in merge(rows, self._silent(tick), key=itemgetter(0)):
             if self._next[group] == tick:  # else something came, and it is due as well
                 self._expect(group, following)
-                yield self._close(group, contributions)
+                yield self._close(group, contributions, tick)
 
     def _silent(self, tick: int) -> Iterator[tuple[str, Sequence[Contribution]]]:
         names = self._due[tick] = deque(sorted(self._due.get(tick, ())))
@@ -93,7 +93,7 @@ class FoundGroups(DeclaredGroups):
                 yield from self._consider(tick, group, contributions)
             elif self._next[group] == tick:
                 self._expect(group, following)
-                yield self._close(group, contributions)
+                yield self._close(group, contributions, tick)
 
     def _consider(self, tick: int, group: str, contributions: Sequence[Contribution]) -> Iterator[Closed]:
         """Show a candidate if its step has come."""
@@ -104,7 +104,7 @@ class FoundGroups(DeclaredGroups):
             releaser.begin(tick - self._first, self._candidates.show(group, tick))
             self._expect(group, tick + 1)
             shown = Activation(OF_KEY, None, None, self._epsilon, "shown")
-            closed = self._close(group, ())
+            closed = self._close(group, (), tick)
             yield closed._replace(activations=[shown, *closed.activations])  # its clip range may be chosen at once
         elif contributions:
             yield Closed(group, None, is_published=False, is_hidden=True)

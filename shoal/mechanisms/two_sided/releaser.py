@@ -49,7 +49,7 @@ class SideSums:
             self._open = [*map(add, self._open, parts)] if self._open else list(parts)
         return ()
 
-    def close(self) -> tuple[Activation, ...]:
+    def close(self, tick: int | None = None) -> tuple[Activation, ...]:
         came = self._open or repeat(0)
         self.noisy = tuple(summer.add(total) for summer, total in zip(self.summers, came, strict=False))
         self._open = None

@@ -13,7 +13,6 @@ from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.sharp.cap import LEAST_PATIENCE, brief
 from shoal.mechanisms.continual_mean.subgaussian import Subgaussian
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.groups import at_tick
 from shoal.mechanisms.statistic import Contribution
 from tests.support.effort import examples
 
@@ -88,8 +87,7 @@ def test_a_group_begins_at_its_first_release_from_that_tick_on_at_the_latest(
     releaser, tick, until = made.releaser(KEY, b""), first, first + made.latest(0) - 1
     for number, gap in enumerate(gaps):
         releaser.add(Contribution(tick, f"{number:04}", 1, 0, 1, number % 64))
-        at_tick(releaser, tick)
-        releaser.close()
+        releaser.close(tick)
         released = releaser.estimate()
         assert released is not None
         if released.ticks_ahead is None:
@@ -105,8 +103,7 @@ def test_with_a_release_per_contribution_a_tick_is_a_release(made: Sharp | Subga
     releaser = made.releaser(KEY, b"")
     for tick in (10, 10**15):  # times, not numbers
         releaser.add(Contribution(tick, f"{tick:020}", 1, 0, 1, 5))
-        at_tick(releaser, tick)
-        releaser.close()
+        releaser.close(tick)
     released = releaser.estimate()
     assert released is not None
     assert (released.samples, released.ticks_ahead) == (0, None)

@@ -28,8 +28,7 @@ class SharpReleaser:
 
     __slots__ = (
         "_arrived", "_beginning", "_blocks", "_changes", "_clips", "_counter", "_half", "_high", "_keys", "_levels",
-        "_low", "_mean", "_number", "_previous", "_samples", "_ticks", "_top", "_total", "_units", "_wait", "_waiting",
-        "_width",
+        "_low", "_mean", "_previous", "_samples", "_ticks", "_top", "_total", "_units", "_wait", "_waiting", "_width",
     )  # fmt: skip
 
     def __init__(self, mean: SharpParameters, key: bytes, group: bytes, coordinate: int) -> None:
@@ -46,7 +45,6 @@ class SharpReleaser:
         self._units = 0  # that have come
         self._arrived = 0  # samples that wait; those of open blocks have not arrived
         self._wait = Wait()  # until activation, its own tick included
-        self._number: int | None = None  # of the tick that is open
         self._ticks = self._samples = self._total = 0  # of what counts
         self._previous = 0, 0  # samples and exact total when the tick before was complete
         self._blocks: dict[int, dict[str, tuple[int, int]]] = {}  # block -> pseudonym -> (effective, total), waiting
@@ -125,14 +123,10 @@ class SharpReleaser:
 
     # ---------------------------------------------------------------- a tick is complete
 
-    def at_tick(self, number: int) -> None:
-        """Note the number of the tick that is open; where each contribution has a release, ticks have none."""
-        self._number = None if self._mean.each else number
-
-    def close(self) -> Sequence[Activation]:
+    def close(self, tick: int | None = None) -> Sequence[Activation]:
         """Begin if enough has come; open octaves."""
         if self._beginning is None:
-            look = self._wait.look(self._number)
+            look = self._wait.look(None if self._mean.each else tick)
             longs = len(self._blocks.get(0, ()))
             beginning = None if look is None else self._mean.begin(self._units, longs, self._arrived, look)
             if beginning is None:

@@ -21,8 +21,8 @@ class SubgaussianReleaser:
     """The releases of one group: it waits, chooses a centre, then clips and counts."""
 
     __slots__ = (
-        "_centre", "_counter", "_counts", "_dropped", "_intervals", "_mean", "_number", "_rows", "_start", "_ticks",
-        "_total", "_tree_key", "_wait", "_words_key", "_written",
+        "_centre", "_counter", "_counts", "_dropped", "_intervals", "_mean", "_rows", "_start", "_ticks", "_total",
+        "_tree_key", "_wait", "_words_key", "_written",
     )  # fmt: skip
 
     def __init__(self, mean: SubgaussianParameters, key: bytes, group: bytes, coordinate: int) -> None:
@@ -37,7 +37,6 @@ class SubgaussianReleaser:
         self._counts = [0] * blocks  # of those, how many count
         self._total = 0  # their clipped sum
         self._wait = Wait()  # until it begins, that tick included
-        self._number: int | None = None  # of the tick that is open
         self._ticks = 0  # of the counter
         self._written: list[Contribution] = []
         self._dropped: list[tuple[int, str]] = []
@@ -64,15 +63,11 @@ class SubgaussianReleaser:
 
     # ---------------------------------------------------------------- a tick is complete
 
-    def at_tick(self, number: int) -> None:
-        """Note the number of the tick that is open; where each contribution has a release, ticks have none."""
-        self._number = None if self._mean.each else number
-
-    def close(self) -> Sequence[Activation]:
+    def close(self, tick: int | None = None) -> Sequence[Activation]:
         """Begin if enough has come."""
         activations: tuple[Activation, ...] = ()
         if self._start is None:
-            look = self._wait.look(self._number)
+            look = self._wait.look(None if self._mean.each else tick)
             start = None if look is None else self._mean.begin([len(rows) for rows in self._rows], look)
             if start is None:
                 return ()

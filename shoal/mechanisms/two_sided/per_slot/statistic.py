@@ -220,7 +220,7 @@ class DeclaredCell:
         self._open.append(contribution)
         return ()
 
-    def close(self) -> tuple[Activation, ...]:
+    def close(self, tick: int | None = None) -> tuple[Activation, ...]:
         self._slot += 1
         return ()
 
