@@ -4,9 +4,10 @@ A tick of a group counts from the first one in which anything came to it, and co
 so a wait ends at a time that is known beforehand. Where each contribution has a release, a tick is a release.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from fractions import Fraction
 
+from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.statistic import Estimate
 
 DIGITS = 7  # of a tick's number: 64 to 128 looks in each doubling of the ticks are enough
@@ -65,7 +66,7 @@ class Wait:
             self.ticks += 1
         else:
             if self.first is None:
-                self.first = tick - before
+                self.first = tick - before  # not 0 in a state of a version that counted releases
             self.ticks = tick - self.first + 1
         look = last_look(self.ticks)
         return look if look > before else None
@@ -79,9 +80,10 @@ class Wait:
         self.ticks, self.first = head[0], head[1] if len(head) > 1 else None
 
 
-def waiting(estimate: Estimate, wait: Wait, latest: Callable[[int], int]) -> Estimate:
-    """The release of a group that waits, with the ticks until the one at which the group begins at the latest.
-
-    latest: that tick, by the number of ticks waited. Where ticks have no numbers nothing is said.
-    """
-    return estimate if wait.first is None else replace(estimate, ticks_ahead=latest(wait.ticks) - wait.ticks)
+def unknown(mean: MeanParameters, wait: Wait) -> Estimate:
+    """Release of a group that waits: the middle of the range, with the ticks until the group begins at the latest."""
+    grid, middle = mean.grid, Fraction(mean.grid.steps, 2)
+    low, high = grid.mean_value(0, 1), grid.mean_value(grid.steps, 1)
+    ahead = None if wait.first is None else mean.latest(wait.ticks) - wait.ticks
+    value, half = grid.mean_value(middle, 1), grid.width_value(middle)
+    return mean.named(Estimate(value, half, low, high, {"samples": 0}, ticks_ahead=ahead))

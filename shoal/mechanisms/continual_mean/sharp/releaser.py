@@ -11,7 +11,7 @@ from typing import Any
 
 from shoal.mechanisms.continual_mean.blocks import Changes
 from shoal.mechanisms.continual_mean.levels import LevelKeys
-from shoal.mechanisms.continual_mean.looks import Wait, waiting
+from shoal.mechanisms.continual_mean.looks import Wait, unknown
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast
 from shoal.mechanisms.continual_mean.sharp.choices import Choices
 from shoal.mechanisms.continual_mean.sharp.parameters import NARROWER, SharpParameters
@@ -151,7 +151,7 @@ class SharpReleaser:
         if not beginning.alike:
             self._open_all(beginning.cap)
         self._beginning = beginning
-        self._wait.first = None  # the counter's ticks are releases
+        self._wait.first = None  # the state keeps it no longer
         self._count(beginning)
         waiting, self._waiting = self._waiting, {}
         for (single, bucket), held in waiting.items():
@@ -281,7 +281,7 @@ class SharpReleaser:
     def estimate(self) -> Estimate | None:
         """The clipped sum and noise over the samples; before it begins the middle of the range, which says nothing."""
         if self._beginning is None:
-            return self._ignorance() if self._waiting else None
+            return unknown(self._mean, self._wait) if self._waiting else None
         t = self._ticks
         noisy = self._total + self._counter.noise(t)
         ends = self.bounds if self._mean.clamps else None
@@ -294,15 +294,6 @@ class SharpReleaser:
             return None
         grid, ends = self._mean.grid, self._mean.buckets.boundaries
         return grid.mean_value(ends[self._low], 1), grid.mean_value(ends[self._high], 1)
-
-    def _ignorance(self) -> Estimate:
-        grid = self._mean.grid
-        low, high = grid.mean_value(0, 1), grid.mean_value(grid.steps, 1)
-        half = grid.width_value(Fraction(grid.steps, 2))
-        middle = self._mean.named(
-            Estimate(grid.mean_value(Fraction(grid.steps, 2), 1), half, low, high, {"samples": 0})
-        )
-        return waiting(middle, self._wait, self._mean.latest)
 
     # ---------------------------------------------------------------- state
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from shoal.mechanisms.continual_mean.looks import Wait, waiting
+from shoal.mechanisms.continual_mean.looks import Wait, unknown
 from shoal.mechanisms.continual_mean.subgaussian.parameters import Start, SubgaussianParameters
 from shoal.mechanisms.error_bars import estimate
 from shoal.mechanisms.noise.keyed import Bits, derive
@@ -102,7 +102,7 @@ class SubgaussianReleaser:
     def _open(self, start: Start, centre: Fraction) -> None:
         """Fix the intervals and make the counter for them, always the same."""
         self._start, self._centre = start, centre
-        self._wait.first = None  # the counter's ticks are releases
+        self._wait.first = None  # the state keeps it no longer
         self._intervals = self._mean.intervals(start, centre)
         self._counter = self._mean.counter(start).counter(self._tree_key)
 
@@ -114,14 +114,9 @@ class SubgaussianReleaser:
 
     def estimate(self) -> Estimate | None:
         """The clipped sum and noise over the samples; before it begins the middle of the range, which says nothing."""
-        mean, grid = self._mean, self._mean.grid
+        mean = self._mean
         if self._start is None:
-            if not any(self._rows):
-                return None
-            low, high = grid.mean_value(0, 1), grid.mean_value(grid.steps, 1)
-            middle, half = Fraction(grid.steps, 2), grid.width_value(Fraction(grid.steps, 2))
-            unknown = Estimate(grid.mean_value(middle, 1), half, low, high, {"samples": 0})
-            return waiting(unknown, self._wait, mean.latest)
+            return unknown(mean, self._wait) if any(self._rows) else None
         noisy = self._total + self._counter.noise(self._ticks)
         ends, scales = self.bounds if mean.clamps else None, self._counter.tree.scales(self._ticks)
         return estimate(mean.sample_grid, noisy, self.samples, scales, ends, mean.coverage)
