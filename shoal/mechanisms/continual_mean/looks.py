@@ -1,7 +1,7 @@
-"""Ticks at which a mean that waits decides whether it begins, and how long one of its groups has waited.
+"""Looks: the ticks at which a group of a sharp mean decides whether it begins; and how long a group has waited.
 
-A tick of a group counts from the first one in which anything came to it, and counts whether anything came in it or not:
-so a wait ends at a time that is known beforehand. Where each contribution has a release, a tick is a release.
+Waiting is counted in ticks of event time, from the group's first tick with a contribution on, and includes ticks
+without one, so the latest tick of a beginning is known at once. With a release per contribution, a tick is a release.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from fractions import Fraction
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.statistic import Estimate
 
-DIGITS = 7  # of a tick's number: 64 to 128 looks in each doubling of the ticks are enough
+DIGITS = 7  # significant bits of a look: each doubling of the ticks has 64 looks, for a decision takes long to compute
 
 
 def stride(ticks: int) -> int:
-    """The ticks from one look to the next, at this number of ticks.
+    """Distance in ticks between two looks, after `ticks` ticks of waiting.
 
     >>> [stride(ticks) for ticks in (1, 127, 128, 2880)]
     [1, 1, 2, 32]
@@ -23,7 +23,7 @@ def stride(ticks: int) -> int:
 
 
 def last_look(ticks: int) -> int:
-    """The last tick up to this one at which there is a look.
+    """Latest look at or before a tick; ticks are counted from the group's first, which is 1.
 
     >>> [last_look(ticks) for ticks in (1, 127, 129, 2900)]
     [1, 127, 128, 2880]
@@ -32,7 +32,7 @@ def last_look(ticks: int) -> int:
 
 
 def next_look(ticks: int) -> int:
-    """The first tick from this one on at which there is a look.
+    """Earliest look at or after a tick; ticks are counted from the group's first, which is 1.
 
     >>> [next_look(ticks) for ticks in (1, 127, 129, 2900)]
     [1, 127, 130, 2912]
@@ -41,7 +41,7 @@ def next_look(ticks: int) -> int:
 
 
 class Wait:
-    """The ticks that a group has waited, its first one included.
+    """Number of ticks that a group has waited, its first tick included.
 
     >>> wait = Wait()
     >>> [wait.look(tick) for tick in (100, 101, 105)], wait.ticks
@@ -57,9 +57,9 @@ class Wait:
         self.ticks = 0
 
     def look(self, tick: int | None) -> int | None:
-        """Complete this tick; the look since the tick before it, or None if there was none.
+        """Count a tick; return the latest look after the tick counted before, or None if there was none.
 
-        tick: its number; None: it follows upon the one before.
+        tick: its number; None: ticks have no numbers, and this one is the next.
         """
         before = self.ticks
         if tick is None:
@@ -72,11 +72,11 @@ class Wait:
         return look if look > before else None
 
     def head(self) -> list[int]:
-        """The state: ticks, and the number of the first one if it has a number."""
+        """State of the wait: the ticks waited, and the number of the first tick if ticks have numbers."""
         return [self.ticks] if self.first is None else [self.ticks, self.first]
 
     def restore(self, head: Sequence[int]) -> None:
-        """Become the wait that had this state."""
+        """Take over a state that `head` returned."""
         self.ticks, self.first = head[0], head[1] if len(head) > 1 else None
 
 
