@@ -3,7 +3,6 @@
 Both are public, and tune accuracy alone: the guarantee is the same before the end of a life and beyond it.
 """
 
-import math
 from collections.abc import Iterator
 
 from shoal.mechanisms.spec import PER_SLOT, Spec
@@ -36,7 +35,7 @@ def expected_releases(spec: Spec) -> int:
     With a release per contribution there is no length of a tick: then all that `users` users may contribute.
     """
     if spec.cadence is None:
-        return min(math.ceil((spec.users or UNKNOWN_USERS) * spec.contribution_limit), MOST)
+        return min((spec.users or UNKNOWN_USERS) * spec.contribution_limit, MOST)
     return max(1, -(-life_of(spec) // spec.cadence))
 
 
