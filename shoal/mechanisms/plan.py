@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from shoal.mechanisms import life
 from shoal.mechanisms.workload import Spec as Spec
 
 NOT_PRIVATE = "NOT PRIVATE: made from real values; treat it like the events themselves"
@@ -116,6 +117,13 @@ def head(spec: Spec, coordinate: int, *, private: bool) -> dict[str, Any]:
 def varied(spec: Spec, **changes: Any) -> Spec:
     """The metric with other settings, which are not checked."""
     return spec.model_copy(update=changes)
+
+
+def with_life(spec: Spec, over: int | None) -> Spec:
+    """The metric with the time of the plan as its life, if counters are made for a life, and its own is a default."""
+    if spec.life is not None or over == life.life_of(spec) or not life.counts_releases(spec):
+        return spec
+    return varied(spec, life=over)
 
 
 def marks(*conditions: tuple[bool, str]) -> str:

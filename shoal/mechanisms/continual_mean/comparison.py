@@ -8,9 +8,8 @@ from shoal.mechanisms.continual_mean import MEANS, OF_EVENTS, ON_BLOCKS, WITH_DE
 from shoal.mechanisms.continual_mean.observed import ObservedMean
 from shoal.mechanisms.continual_mean.stated import StatedMean
 from shoal.mechanisms.group_outlook import GroupsOutlook
-from shoal.mechanisms.life import counts_releases, life_of
 from shoal.mechanisms.outlook import Cost, Look, Outlook, capped, caps, halved, of_algorithm, smallest
-from shoal.mechanisms.plan import Spec, varied
+from shoal.mechanisms.plan import Spec, varied, with_life
 from shoal.mechanisms.spec import FEW_USERS
 
 Source = StatedMean | ObservedMean
@@ -40,9 +39,8 @@ def algorithms(spec: Spec, users: int) -> Iterator[Spec]:
 
 
 def with_cadence(spec: Spec, every: int | str, over: int | None) -> Spec:
-    """The metric with another cadence; the life of sharp is then the time of the plan, unless it is stated."""
-    tuned = spec.algorithm == "sharp" and every not in ("contribution", spec.every) and over != life_of(spec)
-    return varied(spec, every=every, life=over if tuned else spec.life)
+    """The metric with another cadence, and then with the time of the plan as its life, unless a life is stated."""
+    return spec if every == spec.every else with_life(varied(spec, every=every), over)
 
 
 def cadences(spec: Spec, over: int | None) -> list[int | str]:
@@ -76,11 +74,9 @@ def _best(spec: Spec, outlooks: Sequence[Outlook]) -> Outlook:
 
 
 def _completed(spec: Spec, source: Source) -> Spec:
-    """The settings with expected users, and for sharp with a life where the default is not the time of the plan."""
-    about, life = source.about(spec), spec.life
-    if life is None and counts_releases(spec) and about.over != life_of(spec):
-        life = about.over
-    return varied(spec, users=spec.users or about.users, life=life)
+    """The settings with expected users, and with the time of the plan as life where a default was taken."""
+    about = source.about(spec)
+    return varied(with_life(spec, about.over), users=spec.users or about.users)
 
 
 def _halved(best: Outlook, source: Source, what: str) -> Cost | None:

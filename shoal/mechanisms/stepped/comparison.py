@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
-from shoal.mechanisms import life
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
 from shoal.mechanisms.outlook import (
     Cost,
@@ -23,7 +22,7 @@ from shoal.mechanisms.outlook import (
     smallest,
     spaced,
 )
-from shoal.mechanisms.plan import Spec, varied
+from shoal.mechanisms.plan import Spec, varied, with_life
 from shoal.mechanisms.privacy import lower_bounds
 from shoal.mechanisms.stepped import ALGORITHMS
 from shoal.mechanisms.stepped.forecast import Expected, StepProspect, by_hand, least_weights, prospect, weights
@@ -49,13 +48,6 @@ def candidates(spec: Spec) -> Iterator[Spec]:
         elif name == "sharp" or (spec.decay_or_none.kind not in NOT_OF_PATENT and (exponent is None or exponent > 1)):
             pure = {} if name == "sharp" else {"life": None, "delta": Fraction(0)}
             yield varied(spec, algorithm=name, **pure)
-
-
-def tuned(spec: Spec, over: int) -> Spec:
-    """The metric with a stated life, if its counter is made for one and the default is not the time of the plan."""
-    if spec.life is not None or over == life.life_of(spec) or not life.counts_releases(spec):
-        return spec
-    return varied(spec, life=over)
 
 
 def lengths(spec: Spec) -> Iterator[tuple[Fraction, Spec]]:
@@ -231,7 +223,7 @@ class Comparison:
         tried = tuple((cap, forecasts.final(capped(best.spec, cap))) for cap in tried_caps)
         advance(2 / 4)
         cap = smallest(tried) if tried else spec.max_contributions
-        advised = tuned(capped(best.spec, cap), work.steps * spec.cadence)
+        advised = with_life(capped(best.spec, cap), work.steps * spec.cadence)
         other_lengths = tuple((factor, other, *forecasts.long_run(other)) for factor, other in lengths(best.spec))
         advance(3 / 4)
         outcome = forecasts.final(advised)

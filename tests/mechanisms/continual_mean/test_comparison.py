@@ -1,9 +1,19 @@
-"""Which cadence is recommended."""
+"""Which cadence is recommended, and the life that a metric has under another one."""
 
-from shoal.mechanisms.continual_mean.comparison import MANY, finest
+from typing import Any
+
+import pytest
+
+from shoal.mechanisms.continual_mean.comparison import MANY, finest, with_cadence
+from shoal.mechanisms.life import DAY
 from shoal.mechanisms.outlook import Look
+from shoal.models.config.metric import MetricSection
 
 HOUR = 3_600_000_000
+MEAN: dict[str, Any] = {
+    "name": "m", "topic": "t", "user": "u", "value": "x", "range": (0, 1), "grid": 64, "epsilon": 1,
+    "max_contributions": 8, "statistic": "mean", "every": "1h",
+}  # fmt: skip
 
 
 def look(error: float) -> Look:
@@ -18,3 +28,19 @@ def test_the_finest_that_costs_little_is_taken_of_those_with_many_releases() -> 
 def test_where_no_cadence_has_many_releases_all_are_compared() -> None:
     tried = [(HOUR, look(2.0)), (2 * HOUR, look(1.2)), (4 * HOUR, look(1.0))]
     assert finest(tried, HOUR) == finest(tried, None) == 2 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("more", "every", "life"),
+    [
+        ({}, 24 * HOUR, 90 * DAY),
+        ({}, HOUR, None),  # what is configured stays as it is
+        ({"life": "365d"}, 24 * HOUR, 365 * DAY),
+        ({"algorithm": "naive", "users": 9}, 24 * HOUR, None),
+    ],
+)
+def test_under_another_cadence_a_life_by_default_is_the_time_of_the_plan(
+    more: dict[str, Any], every: int, life: int | None
+) -> None:
+    changed = with_cadence(MetricSection.model_validate(MEAN | more), every, 90 * DAY)
+    assert (changed.every, changed.life) == (every, life)
