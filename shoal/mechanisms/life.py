@@ -39,7 +39,7 @@ def expected_releases(spec: Spec) -> int:
     return max(1, -(-life_of(spec) // spec.cadence))
 
 
-def counts_releases(spec: Spec) -> bool:
+def uses_life(spec: Spec) -> bool:
     """Whether a counter of the metric is made for the releases that its life expects."""
     if spec.statistic in PER_SLOT or spec.cadence is None or spec.decay_or_none.kind not in GROWING:
         return False
@@ -54,5 +54,5 @@ def in_words(spec: Spec) -> str:
 
 def remarks(spec: Spec) -> Iterator[str]:
     """The remark of a plan on the life of a metric; none where no counter is made for it."""
-    if counts_releases(spec):
+    if uses_life(spec):
         yield f"{in_words(spec)}, for which counters are made."

@@ -121,7 +121,7 @@ def varied(spec: Spec, **changes: Any) -> Spec:
 
 def with_life(spec: Spec, over: int | None) -> Spec:
     """The metric with the time of the plan as its life, if counters are made for a life, and its own is a default."""
-    if spec.life is not None or over == life.life_of(spec) or not life.counts_releases(spec):
+    if spec.life is not None or over == life.life_of(spec) or not life.uses_life(spec):
         return spec
     return varied(spec, life=over)
 

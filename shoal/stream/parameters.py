@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from shoal.mechanisms.kinds import statistic_of
-from shoal.mechanisms.life import counts_releases, life_of
+from shoal.mechanisms.life import life_of, uses_life
 from shoal.models.config.cell import CellSection
 from shoal.models.config.clip import ClipSection
 from shoal.models.config.decay import DecaySection
@@ -71,7 +71,7 @@ def canonical(metric: MetricSection) -> dict[str, Any]:
     The life of a metric whose counters are made for it is there also where the file leaves it out.
     """
     values = {key: _plain(getattr(metric, key)) for key in DIGESTED + LATER} | {"max_ahead": metric.ahead_limit}
-    if counts_releases(metric):
+    if uses_life(metric):
         values["life"] = life_of(metric)
     return {key: value for key, value in values.items() if value is not None or key not in LATER}
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.kinds import statistic_of
-from shoal.mechanisms.life import DAY, MOST, counts_releases, expected_releases, in_words, is_default, life_of
+from shoal.mechanisms.life import DAY, MOST, expected_releases, in_words, is_default, life_of, uses_life
 from shoal.models.config.metric import MetricSection
 from shoal.stream.parameters import canonical
 from tests.support.effort import examples
@@ -57,7 +57,7 @@ def metric(said: dict[str, Any], cadence: str = "1h", **more: Any) -> MetricSect
 def test_without_a_life_a_metric_is_that_of_365_days(name: str, cadence: str) -> None:
     """The mechanism, hence its noise, its waiting and every plan; and the digest, hence the key."""
     usual, stated = metric(COUNTING[name], cadence), metric(COUNTING[name], cadence, life="365d")
-    assert counts_releases(usual)
+    assert uses_life(usual)
     assert is_default(usual)
     assert statistic_of(usual) == statistic_of(stated)
     assert canonical(usual) == canonical(stated)
@@ -75,7 +75,7 @@ def test_another_life_is_another_mechanism_and_another_digest(name: str) -> None
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_is_made_for_no_number_of_releases_has_no_default_in_its_digest(name: str) -> None:
     made = metric(OTHERS[name])
-    assert not counts_releases(made)
+    assert not uses_life(made)
     assert "life" not in canonical(made)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from shoal.mechanisms.continual_mean.source import one_mean
-from shoal.mechanisms.life import DAY, counts_releases, in_words, is_default
+from shoal.mechanisms.life import DAY, in_words, is_default, uses_life
 from shoal.mechanisms.words import exact_duration
 from shoal.models.config.metric import MetricSection
 
@@ -13,7 +13,7 @@ SHORTER = "life is 365d, by default: a trial of a day begins sooner and has less
 def lives(metrics: Iterable[MetricSection]) -> Iterator[str]:
     """The life of each metric whose counters are made for it, with what follows from it."""
     for metric in metrics:
-        if counts_releases(metric):
+        if uses_life(metric):
             yield f'metric "{metric.name}": {in_words(metric)}'
             yield from _wait(metric)
             if is_default(metric) and (metric.cadence or DAY) < DAY:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 from shoal.mechanisms import rules
-from shoal.mechanisms.life import counts_releases
+from shoal.mechanisms.life import uses_life
 from shoal.mechanisms.spec import PATTERN, Spec
 from shoal.mechanisms.stepped import ALGORITHMS
 from shoal.mechanisms.sums import decays
@@ -58,7 +58,7 @@ def decay_of(spec: Spec) -> decays.Decay:
     """The decay that the keys ask for, its lengths counted in steps."""
     decay, step = spec.decay_or_none, spec.cadence or 1
     error = decay.error or decays.ERROR
-    releases = spec.expected_releases if counts_releases(spec) else None
+    releases = spec.expected_releases if uses_life(spec) else None
     match decay.kind:
         case "window" if decay.updates is not None:
             return decays.Window(decay.updates, of_updates=True)
