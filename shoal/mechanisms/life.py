@@ -1,6 +1,6 @@
-"""Life of a metric: how long it is expected to run, and how many releases of a group that makes.
+"""Life of a metric: how long it is expected to run, and how many releases of a group are expected in that time.
 
-Both are public, and tune accuracy alone: the guarantee is the same before the end of a life and beyond it.
+Life and releases are public, and tune accuracy alone: the guarantee is the same before the end of a life and beyond it.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ GROWING = ("none", "all-windows", "forward")  # decays under which noise grows w
 
 
 def life_of(spec: Spec) -> int:
-    """Life in microseconds: that which is stated, else the time from `start` to `end`, else 365 days."""
+    """Life of a metric in microseconds: `life` if stated, else the time from `start` to `end`, else 365 days."""
     if spec.life is not None:
         return spec.life
     if spec.start is not None and spec.end is not None:
@@ -32,7 +32,7 @@ def is_default(spec: Spec) -> bool:
 def expected_releases(spec: Spec) -> int:
     """Releases expected of a group over the metric's life, at least 1.
 
-    With a release per contribution there is no length of a tick: then all that `users` users may contribute.
+    With a release per contribution: all contributions that `users` users may make, or 1,000 if `users` is missing.
     """
     if spec.cadence is None:
         return min((spec.users or UNKNOWN_USERS) * spec.contribution_limit, MOST)
@@ -40,19 +40,19 @@ def expected_releases(spec: Spec) -> int:
 
 
 def uses_life(spec: Spec) -> bool:
-    """Whether a counter of the metric is made for the releases that its life expects."""
+    """Whether counters of the metric are made for its life: their noise grows with the number of releases."""
     if spec.statistic in PER_SLOT or spec.cadence is None or spec.decay_or_none.kind not in GROWING:
         return False
     return spec.protects_presence or (spec.algorithm == "sharp" and spec.statistic != "count")
 
 
 def in_words(spec: Spec) -> str:
-    """The life of a metric, whether it is the default, and the releases that it expects."""
+    """Sentence on a metric's life: its length, whether that is the default, and the releases expected of a group."""
     how = ", by default" if is_default(spec) else ""
     return f"life is {exact_duration(life_of(spec))}{how}: {expected_releases(spec):,} releases of a group are expected"
 
 
 def remarks(spec: Spec) -> Iterator[str]:
-    """The remark of a plan on the life of a metric; none where no counter is made for it."""
+    """Remark of a plan on the life of a metric, if counters are made for it."""
     if uses_life(spec):
         yield f"{in_words(spec)}, for which counters are made."

@@ -61,7 +61,7 @@ def people(selection: FirstCrossing, tick: int) -> int:
 
 
 def releases(spec: Spec) -> int:
-    """The releases of a key: up to the end; of a metric without one those that are expected, or of a year of ticks."""
+    """Number of releases of a key up to the metric's `end`, or expected over its life if it has no `end`."""
     if spec.end is not None:
         return max(1, (spec.end - (spec.start or 0)) // (spec.cadence or 1))
     return spec.expected_releases
