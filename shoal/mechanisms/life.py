@@ -32,7 +32,7 @@ def is_default(spec: Spec) -> bool:
 def expected_releases(spec: Spec) -> int:
     """Releases expected of a group over the metric's life, at least 1.
 
-    With a release per contribution: all contributions that `users` users may make, or 1,000 if `users` is missing.
+    With a release per contribution: all contributions that `users` users may make, or 1,000 users if it is missing.
     """
     if spec.cadence is None:
         return min((spec.users or UNKNOWN_USERS) * spec.contribution_limit, MOST)

@@ -11,7 +11,7 @@ SHORTER = "life is 365d, by default: a trial of a day begins sooner and has less
 
 
 def lives(metrics: Iterable[MetricSection]) -> Iterator[str]:
-    """The life of each metric whose counters are made for it, with what follows from it."""
+    """Lines on the life of each metric whose counters are made for it, its longest wait, and a life for trials."""
     for metric in metrics:
         if uses_life(metric):
             yield f'metric "{metric.name}": {in_words(metric)}'

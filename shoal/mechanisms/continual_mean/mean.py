@@ -92,7 +92,7 @@ class MeanParameters(OnGrid):
         raise TypeError(f"{type(self).__name__} is not planned here")
 
     def latest(self, ticks: int) -> int:
-        """The tick at which a group that has waited `ticks` begins at the latest: this one, where none waits."""
+        """Latest tick at which a group that has waited `ticks` ticks begins: `ticks`, for a mean that does not wait."""
         return ticks
 
     def prospect(self, pattern: Pattern, releases: int | None, spread: Fraction = Fraction(1)) -> Prospect:

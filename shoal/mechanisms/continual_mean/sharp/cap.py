@@ -27,7 +27,7 @@ EVEN = Fraction(3, 2)  # times as many units with a first block as under the law
 ALMOST_ALL = Fraction(9, 10)  # is enough, however many samples they have
 CLOSED = Fraction(5, 6)  # of the samples in blocks, those in closed ones
 MANY_SAMPLES, EARLY = 256, Fraction(1, 3)
-LEAST_PATIENCE = 64  # releases, at any cadence
+LEAST_PATIENCE = 64  # ticks, at any cadence
 WORTH = Fraction(3, 2)  # blocks have to take a third off the noise: that units are alike is not known yet
 
 
@@ -95,7 +95,7 @@ def choose_cap(
 
 
 def patience(releases: int, most: int, *, each: bool) -> int:
-    """The number of releases to wait for enough units; twice as many for units or blocks at all.
+    """Number of ticks to wait for enough units; twice as many for units or blocks at all.
 
     A release per contribution (`each`) does not tell the time. Then it is until units have a quarter or half of a
     sample each, or, if they may have many, until even ones would have their first blocks.
@@ -107,10 +107,10 @@ def patience(releases: int, most: int, *, each: bool) -> int:
 
 
 def brief(patience: int, day: int | None) -> int:
-    """The number of releases to wait where blocks do not decide: at most a day's, or 64 if a day has fewer.
+    """Number of ticks to wait where blocks do not decide: `patience`, but at most a day's, or 64 if a day has fewer.
 
-    Not less than a day, for from a part of one a forecast takes that hour's rate for the rate. `day` is the releases of
-    a day; None: their distance in time is not known, and nothing is cut off.
+    A forecast from less than a day takes the rate of some hours for that of all. `day` is the number of ticks of a day;
+    None: the length of a tick is not known, and the wait is `patience`.
 
     >>> brief(548, 24), brief(32850, 1440), brief(23, 1), brief(23, None)
     (64, 1440, 23, 23)

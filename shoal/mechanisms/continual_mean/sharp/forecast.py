@@ -150,7 +150,7 @@ class SharpProspect(Waiting[tuple[int, Beginning, Forecast]]):
 
     def _scales(self, tick: int) -> NoiseLaw:
         assert self.start is not None  # noqa: S101 - asked for after the start
-        return self.counter.scales(self._counted(tick - self.start.tick + 1))
+        return self.counter.scales(self._released(tick - self.start.tick + 1))
 
     # ---------------------------------------------------------------- which samples count
 

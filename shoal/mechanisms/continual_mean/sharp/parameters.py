@@ -75,7 +75,7 @@ class SharpParameters(MeanParameters):
 
     horizon: int | None = None  # releases expected of a group; tunes accuracy, never the guarantee
     each: bool = False  # a release per contribution: then the horizon is what would come if all gave all they may
-    day: int | None = None  # releases of a day; None: a release per contribution, or nobody says how long a tick is
+    day: int | None = None  # ticks of a day; None: a release per contribution, or the length of a tick is not known
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -175,7 +175,7 @@ class SharpParameters(MeanParameters):
     # ---------------------------------------------------------------- when to begin, and with what
 
     def begin(self, units: int, longs: int, samples: int, ticks: int) -> Beginning | None:
-        """The way to begin at a group's release number `ticks`, or None to wait: a function of the pattern.
+        """The way to begin after `ticks` ticks of a group, or None to wait: a function of the pattern.
 
         `units` have a first sample, and `longs` a first block. In a tick many groups have the same pattern: the answers
         are kept, for the exact arithmetic behind them takes most of the time of a group that waits.
@@ -257,7 +257,7 @@ class SharpParameters(MeanParameters):
         return brief(self.patience, self.day)
 
     def latest(self, ticks: int) -> int:
-        """The tick at which a group that has waited `ticks` begins at the latest, if it has a unit by then."""
+        """Latest tick at which a group that has waited `ticks` ticks begins, if it has a unit by then."""
         longest = self.patience if self.shape.blocks else self.brief_patience
         return next_look(max(2 * longest, ticks + 1))
 
@@ -272,7 +272,7 @@ class SharpParameters(MeanParameters):
         return max(least, min(-(-40 // epsilon), units * 3 // 4))
 
     def forecast(self, units: int, samples: int, ticks: int) -> Forecast:
-        """The forecast from what has come up to a group's release number `ticks`."""
+        """The forecast from what has come in a group's first `ticks` ticks."""
         return Forecast(units, samples, self.users, max(Fraction(1), Fraction(self.releases, ticks)), self.releases)
 
     def choose_cap(self, forecast: Forecast) -> int:

@@ -1,7 +1,7 @@
 """Predicts when a mean that waits begins, in ticks and parts of the time, and how many releases follow.
 
-A mean waits by ticks, whether anything comes in them or not; where each contribution has a release a tick is one. Of
-ticks of a length only those in which something comes have a release.
+A mean waits by ticks, with contributions or without; with a release per contribution, a tick is a release. Of ticks of
+a length, only those with a contribution have a release.
 
 Privacy      no value and no key comes here, so nothing is charged
 """
@@ -38,13 +38,13 @@ class Waiting(ABC, Generic[Begun]):
         return max(1, self._contributions(1.0) if self.releases is None else self.releases)
 
     @cached_property
-    def _often(self) -> Fraction:
-        """The part of ticks that have a release, at most: one contribution makes one."""
+    def _share(self) -> Fraction:
+        """Share of ticks that have a release, at most: each release needs a contribution."""
         return min(Fraction(1), Fraction(max(1, self._contributions(1.0)), self.ticks))
 
-    def _counted(self, ticks: int) -> int:
-        """The number of releases in this many ticks, that of the tick in which it begins included."""
-        return 1 + int((ticks - 1) * self._often)
+    def _released(self, ticks: int) -> int:
+        """Number of releases in the first `ticks` ticks of the counter, the first of which has one."""
+        return 1 + int((ticks - 1) * self._share)
 
     @abstractmethod
     def _contributions(self, tau: float) -> int:

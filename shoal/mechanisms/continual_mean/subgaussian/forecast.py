@@ -34,7 +34,7 @@ class SubgaussianProspect(Waiting[Begun]):
             return Expected(0, samples, half, half) if self._contributions(tau) else Expected(0, samples, None, None)
         blocks = zip(mean.doubling.weights, self._reached(tau)[: mean.open_blocks(self._begun.start.cap)], strict=False)
         included = sum(weight * count for weight, count in blocks)
-        scales = self._counter.scales(self._counted(tick - self._begun.tick + 1))
+        scales = self._counter.scales(self._released(tick - self._begun.tick + 1))
         return expected(mean.grid, included, samples, scales, mean.coverage)
 
     def likely(self, tau: float) -> None:

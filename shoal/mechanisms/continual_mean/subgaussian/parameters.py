@@ -60,7 +60,7 @@ class SubgaussianParameters(BlockMean):
 
     horizon: int | None = None  # releases expected of a group; tunes accuracy, never the guarantee
     each: bool = False  # a release per contribution: then the horizon is what would come if all gave all they may
-    day: int | None = None  # releases of a day; None: a release per contribution, or nobody says how long a tick is
+    day: int | None = None  # ticks of a day; None: a release per contribution, or the length of a tick is not known
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -155,7 +155,7 @@ class SubgaussianParameters(BlockMean):
     # ---------------------------------------------------------------- when to begin, and with what
 
     def begin(self, reached: Sequence[int], ticks: int) -> Start | None:
-        """The way to begin at a group's release number `ticks`, or None to wait: a function of the pattern.
+        """The way to begin after `ticks` ticks of a group, or None to wait: a function of the pattern.
 
         `reached` are the units that have closed each block, so far.
         """
@@ -240,5 +240,5 @@ class SubgaussianParameters(BlockMean):
         return brief(patience(self.releases, self.max_contributions, each=self.each), self.day)
 
     def latest(self, ticks: int) -> int:
-        """The tick at which a group that has waited `ticks` begins at the latest, if it has a unit by then."""
+        """Latest tick at which a group that has waited `ticks` ticks begins, if it has a unit by then."""
         return next_look(max(self.patience * self._hope, ticks + 1))
