@@ -21,8 +21,8 @@ def said(**more: Any) -> list[str]:
 def test_a_mean_says_how_long_it_waits_at_most(every: str, longest: str) -> None:
     lines = said(every=every)
     assert lines[1] == (
-        f'metric "m": a group begins {longest} after its first event at the latest; until then its releases are the '
-        "middle of the range, and `waiting` says until when"
+        f'metric "m": a group begins with its first release from {longest} after its first event on; until then its '
+        "releases are the middle of the range, and `waiting` says until when"
     )
     assert lines[2:] == ([] if every == "1d" else [f'metric "m": {SHORTER}'])
 
