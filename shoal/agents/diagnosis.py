@@ -13,7 +13,8 @@ from typing import Any
 
 import orjson
 
-from shoal.agents.worker_addresses import Address, Place, addresses_of, places_of
+from shoal.agents.worker_addresses import Place, addresses_of, places_of
+from shoal.models.config.addresses import Address
 from shoal.models.errors import ConfigError, ShoalError
 
 LIMIT = 5.0  # seconds for an answer: a worker whose event loop stands still gives none

@@ -8,14 +8,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from shoal.models.config.addresses import Address
 from shoal.models.errors import ConfigError
-
-
-class Address(NamedTuple):
-    """A name or an address, and the port of [web]."""
-
-    host: str
-    port: int
 
 
 class Place(NamedTuple):

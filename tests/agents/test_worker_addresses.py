@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from shoal.agents.worker_addresses import Address, addresses_of, places_of
+from shoal.agents.worker_addresses import addresses_of, places_of
+from shoal.models.config.addresses import Address
 from shoal.models.errors import ConfigError
 
 

@@ -26,7 +26,7 @@ from shoal.agents.dashboard.page import page, policy
 from shoal.agents.dashboard.workers import ask
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.reading.live import Reader
-from shoal.agents.worker_addresses import Address
+from shoal.models.config.addresses import Address
 from shoal.models.errors import ShoalError
 
 COOKIE = "shoal-dashboard"

@@ -15,7 +15,8 @@ import orjson
 from aiohttp import ClientError, ClientSession, ClientTimeout
 from prometheus_client.parser import text_string_to_metric_families
 
-from shoal.agents.worker_addresses import Address, Place, places_of
+from shoal.agents.worker_addresses import Place, places_of
+from shoal.models.config.addresses import Address
 
 LIMIT = ClientTimeout(total=3.0)
 MOST_BYTES = 4 << 20

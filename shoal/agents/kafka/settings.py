@@ -4,12 +4,12 @@ The layer gets plain values, which cannot fail. `settings_of` makes them of a co
 unreadable, and a configuration for file runs names no broker.
 """
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shoal.models.config.addresses import Address, addresses_of
 from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError
 from shoal.stream.machine import StagePartition
@@ -104,12 +104,9 @@ class KafkaSettings:
         """A pure and permanent function: a changed id would no longer fence the old owner."""
         return f"{self.app}.{stage}.{topic}.{partition}" if stage == BOUND else f"{self.app}.{stage}.{partition}"
 
-    def addresses(self) -> Iterator[tuple[str, int]]:
-        """Host and port of each configured broker, without what is no address."""
-        for address in self.brokers.split(","):
-            host, _, port = address.strip().rpartition(":")
-            with contextlib.suppress(ValueError):
-                yield host.strip("[]") or address.strip(), int(port or 9092)
+    def addresses(self) -> list[Address]:
+        """Host and port of each configured broker."""
+        return addresses_of(self.brokers)
 
     def connect(self, name: str) -> dict[str, Any]:
         """Arguments that all aiokafka clients have."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from shoal.agents.input.release_file import release_lines
 from shoal.agents.reading.source import Found, Source, length_of
+from shoal.models.config.addresses import addresses_of
 from shoal.models.errors import InputError
 from shoal.models.version import VersionId
 
@@ -31,6 +32,10 @@ def source_of(
             raise InputError("nothing to read; name a file, a configuration or an audit log, or brokers and a topic")
         from shoal.agents.kafka.settings import KafkaSettings
 
+        try:
+            addresses_of(brokers)
+        except ValueError as error:
+            raise InputError(f"brokers: {error}") from None
         return topic_source(KafkaSettings(brokers=brokers, app="shoal-read"), topic)
     if brokers is not None or topic is not None:
         raise InputError(f"{source}: name either a source, or brokers and a topic, and not both")

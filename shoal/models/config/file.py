@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator
 
 from shoal.mechanisms.spec import USER_SLOT
+from shoal.models.config.addresses import addresses_of
 from shoal.models.config.cell import CellSection
 from shoal.models.config.clip import ClipSection
 from shoal.models.config.complaints import complaint, zero_character
@@ -41,7 +42,7 @@ ENVIRONMENT = {
 class KafkaSection(Section):
     """`[kafka]`: brokers, names and how events are partitioned."""
 
-    brokers: str = Field("localhost:9092", description="bootstrap servers, comma-separated")
+    brokers: str = Field("localhost:9092", description="bootstrap servers, HOST:PORT with commas between them")
     app: str = Field("shoal", pattern=r"^[a-zA-Z0-9._-]+$", description="names the consumer group and the topics")
     partitioner: Literal["murmur2", "crc32"] = Field("murmur2", description="how producers map a user to a partition")
     partitions: int = Field(8, ge=1, le=1024, description="partitions of contributions and releases; frozen once used")
@@ -60,6 +61,12 @@ class KafkaSection(Section):
     ssl_cafile: Path | None = Field(None, description="CA certificates")
     ssl_certfile: Path | None = Field(None, description="client certificate")
     ssl_keyfile: Path | None = Field(None, description="client certificate's key")
+
+    @field_validator("brokers")
+    @classmethod
+    def _has_addresses(cls, value: str) -> str:
+        addresses_of(value)
+        return value
 
     @field_validator("idle_after")
     @classmethod

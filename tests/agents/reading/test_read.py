@@ -335,6 +335,8 @@ def test_a_topic_that_is_not_there_and_a_broker_that_is_away(kafka):
         next(shoal.read(brokers=kafka.bootstrap, topic="no-such.releases", follow=True))
     with pytest.raises(KafkaError, match="127.0.0.1:1"):
         shoal.read(brokers="127.0.0.1:1", topic="a.releases")
+    with pytest.raises(InputError, match="brokers: address 1 has no port; write kafka-1:9092"):
+        shoal.read(brokers="kafka-1", topic="a.releases")
 
 
 def test_a_release_is_frozen(tmp_path):
