@@ -27,6 +27,6 @@ def _wait(metric: MetricSection) -> Iterator[str]:
     ticks = [one_mean(metric, coordinate).latest(0) for coordinate in range(len(metric.values))]
     longest = exact_duration(max(ticks) * metric.cadence)
     yield (
-        f'metric "{metric.name}": a group begins with its first release from {longest} after its first event on; until then its '
-        "releases are the middle of the range, and `waiting` says until when"
+        f'metric "{metric.name}": a group begins with its first release from {longest} after its first event on; until '
+        "then its releases are the middle of the range, and `waiting` says until when"
     )
