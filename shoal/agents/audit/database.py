@@ -5,6 +5,7 @@ migrated by `shoal migrate` alone. Either way all steps are one transaction behi
 at once.
 """
 
+import os
 import secrets
 import sqlite3
 import time
@@ -15,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, insert, inspect, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import StaticPool
@@ -24,11 +25,14 @@ from shoal.agents.audit.completeness import lost_rows
 from shoal.migrations import versions
 from shoal.models.errors import LedgerError
 from shoal.models.extras import require
-from shoal.models.tables import Log
+from shoal.models.tables import Log, MetricVersion, Owner, Table
 
 BUSY_SECONDS = 30  # waiting for another process of this host to commit; its longest transaction takes a few seconds
 MIGRATION_LOCK = 0x73686F616C  # "shoal", any number that no one else of the database locks
 IN_MEMORY = URL.create("sqlite")  # for who asks what a log would say that is not there yet
+NO_RIGHT = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+PRIMARY = 0xFF  # of an extended error code of SQLite
+INSUFFICIENT_PRIVILEGE = "42501"
 REVISIONS = "v[0-9][0-9][0-9]_*.py"  # v008_tables.py makes revision 008
 
 
@@ -57,7 +61,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one state of the database and writes nothing."""
-        with _reachable(), self._engine.connect() as connection:
+        with _reachable(self.url), self._engine.connect() as connection:
             if not self.is_sqlite:  # where each statement would see what was committed just before it
                 connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
@@ -66,7 +70,7 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that writes: all or nothing. In SQLite it is the only one from its first moment on."""
-        with _reachable(), self._engine.connect() as connection:
+        with _reachable(self.url), self._engine.connect() as connection:
             with connection.execution_options(shoal_write=True).begin():
                 yield connection
 
@@ -147,8 +151,50 @@ def _postgresql(url: URL, patience: float) -> Engine:
     return create_engine(url, hide_parameters=True, pool_pre_ping=True, pool_timeout=patience, connect_args=dead)
 
 
+def refuse_unwritable(url: str) -> None:
+    """Refuse a database into which a worker of this user could not write; nothing is written.
+
+    Raises:
+        LedgerError: the user may not write it, or the folder of a file that is not there yet.
+        Unavailable: it does not answer.
+    """
+    database = Database(url)
+    try:
+        if not database.is_sqlite:
+            with database.read() as connection:
+                _refuse_lacking_rights(connection)
+        elif database.has_file():
+            with database.write():  # which begins as a writer
+                pass
+        elif why := _forbidden(database.url):
+            raise LedgerError(why)
+    finally:
+        database.close()
+
+
+def _refuse_lacking_rights(connection: Connection) -> None:
+    """Refuse a role of PostgreSQL that lacks a right which workers need."""
+    rights = [(name, right) for name in Table.metadata.tables for right in ("SELECT", "INSERT")]
+    rights += [(model.__tablename__, "UPDATE") for model in (Log, MetricVersion, Owner)]
+    for name, right in rights:
+        if not connection.execute(select(func.has_table_privilege(name, right))).scalar_one():
+            raise LedgerError(f"[audit] url: the database user may not {right} {name}, as a worker has to; GRANT it")
+
+
+def _forbidden(url: URL) -> str | None:
+    """Why this user cannot write a SQLite file, which takes its folder, too; None where the system would let it."""
+    file = Path(str(url.database)).absolute()
+    for path, right in ((file, os.R_OK | os.W_OK), (file.parent, os.R_OK | os.W_OK | os.X_OK)):
+        if path.exists() and not os.access(path, right):
+            return (
+                f"[audit] url: this user may not write {path}, and a SQLite log takes a file and its folder; give it "
+                "the right with chown or chmod, or run as its owner"
+            )
+    return None
+
+
 @contextmanager
-def _reachable() -> Iterator[None]:
+def _reachable(url: URL) -> Iterator[None]:
     """Turn every way in which a database can be away into one error; our own faults stay what they are."""
     try:
         yield
@@ -158,10 +204,14 @@ def _reachable() -> Iterator[None]:
         code = getattr(error.orig, "sqlite_errorcode", None)
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             raise LedgerError("[audit] url: the file is no SQLite database, or damaged; restore it") from error
+        first = (str(error.orig).strip().splitlines() or [type(error.orig).__name__])[0]
+        if code is not None and code & PRIMARY in NO_RIGHT and (why := _forbidden(url)):
+            raise LedgerError(why) from error
+        if getattr(error.orig, "sqlstate", None) == INSUFFICIENT_PRIVILEGE:
+            raise LedgerError(f"[audit] url: the database user lacks a right ({first}); GRANT it") from error
         away = isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated
         if not away or code == sqlite3.SQLITE_ERROR:
             raise
-        first = (str(error.orig).strip().splitlines() or [type(error.orig).__name__])[0]
         raise Unavailable(f"audit log: the database does not answer ({first})") from error
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from shoal.agents.audit.app_ledger import ended_when
 from shoal.agents.audit.budget import BudgetReport
+from shoal.agents.audit.database import refuse_unwritable
 from shoal.agents.audit.key_file import Key
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.requests import Agreement
@@ -159,6 +160,7 @@ class Inspection:
             else:
                 found.ok("it is not there yet, and is made by the first worker or file run")
             self._fields["log"] = ledger.log_id if ledger.is_there else None
+            refuse_unwritable(config.audit.url)
             return ledger
         return None
 

@@ -2,22 +2,26 @@
 
 import re
 import sqlite3
+import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, inspect, text
+from sqlalchemy import create_engine, inspect, make_url, text
 
-from shoal.agents.audit.database import Database, Unavailable, revisions
+from shoal.agents.audit.database import Database, Unavailable, refuse_unwritable, revisions
 from shoal.agents.audit.ledger import Ledger
 from shoal.migrations.versions import v008_tables
 from shoal.models.errors import LedgerError
 from shoal.models.tables import Table
 from tests.agents.audit.racing import race
+from tests.support.as_nobody import as_nobody
 from tests.support.empty_log import copied
 
 
@@ -179,3 +183,48 @@ def test_tables_other_than_ours_are_left_alone(tmp_path: Path) -> None:
     engine.dispose()
     with Ledger.open(f"sqlite:///{tmp_path / 'log.db'}") as ledger, ledger.database.read() as connection:
         assert inspect(connection).has_table("other")
+
+
+@pytest.fixture
+def guarded() -> Iterator[Path]:
+    """A log that no ordinary user may write, in a folder that others can reach."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        Ledger.open(f"sqlite:///{folder / 'log.db'}").close()
+        refuse_unwritable(f"sqlite:///{folder / 'log.db'}")  # which also imports what it takes
+        (folder / "log.db").chmod(0o444)
+        folder.chmod(0o555)
+        yield folder
+        folder.chmod(0o755)
+
+
+def test_a_log_of_another_user_is_refused_by_name(guarded: Path) -> None:
+    """A worker that took it for a database that is away would wait for ever, while a check says ok."""
+
+    def opened() -> str:
+        return Ledger.open(f"sqlite:///{guarded / 'log.db'}").log_id
+
+    def checked(name: str) -> str:
+        refuse_unwritable(f"sqlite:///{guarded / name}")
+        return "it may be written"
+
+    refusal = "LedgerError: [audit] url: this user may not write {}, and a SQLite log takes a file and its folder"
+    file, folder = (refusal.format(path) for path in (guarded / "log.db", guarded))
+    assert as_nobody(opened).startswith(file)
+    assert as_nobody(lambda: checked("log.db")).startswith(file)
+    assert as_nobody(lambda: checked("new.db")).startswith(folder)
+    assert not (guarded / "new.db").exists()
+
+
+def test_a_check_names_the_right_that_a_role_lacks(postgresql_url: str) -> None:
+    Ledger.open(postgresql_url, migrate=True).close()
+    refuse_unwritable(postgresql_url)
+    url = make_url(postgresql_url)
+    role = f"worker_{url.database}"
+    with psycopg.connect(url.set(drivername="postgresql").render_as_string(False), autocommit=True) as owner:
+        owner.execute(f"CREATE ROLE {role} LOGIN")
+        owner.execute(f"GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO {role}")
+        with pytest.raises(LedgerError, match="may not UPDATE log, as a worker has to; GRANT it"):
+            refuse_unwritable(url.set(username=role).render_as_string(False))
+        owner.execute(f"GRANT UPDATE ON log, metric_version, owner TO {role}")
+    refuse_unwritable(url.set(username=role).render_as_string(False))

@@ -10,12 +10,12 @@ import pytest
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from sqlalchemy import insert, inspect, make_url, text
-from sqlalchemy.exc import ProgrammingError
 
 from shoal.agents.audit.budget import write_budget
 from shoal.agents.audit.database import Database
 from shoal.agents.audit.ledger import Ledger
 from shoal.migrations.versions import v009_views
+from shoal.models.errors import LedgerError
 from shoal.models.tables import MetricVersion, Release
 from shoal.models.views import VIEWS
 from tests.golden.driver import parameters
@@ -221,7 +221,7 @@ def test_a_role_that_reads_views_reads_nothing_else(postgresql_url: str) -> None
             assert connection.execute(text("SELECT value FROM estimates")).scalar_one() == 1.5
         # then no table and no writing is its business
         for statement in ("SELECT * FROM release", "SELECT * FROM metric_version", "DELETE FROM release"):
-            with pytest.raises(ProgrammingError, match="permission denied"), database.write() as connection:
+            with pytest.raises(LedgerError, match="permission denied"), database.write() as connection:
                 connection.execute(text(statement))
     finally:
         database.close()
