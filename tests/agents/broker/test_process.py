@@ -145,6 +145,16 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         Broker(data=tmp_path / "file" / "kafka").start()
 
 
+def test_a_folder_of_any_name_holds_the_data(tmp_path: Path) -> None:
+    """Where Kafka reads another path out of its settings it writes beside the folder, and the next start fails."""
+    data = tmp_path / "José, 100 %" / "back\\slash"
+    for _ in range(2):
+        with Broker(data=data):
+            assert (data / "log" / "meta.properties").is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["José, 100 %"]
+    assert [path.name for path in data.parent.iterdir()] == ["back\\slash"]
+
+
 def test_storage_that_cannot_be_formatted_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "log").touch()
     with pytest.raises(KafkaError, match="cannot format its storage; the reason is in"):
