@@ -11,6 +11,9 @@ START = 1_772_323_200  # 1 March 2026, in seconds
 HOUR, DAY = 3600, 86_400
 CELLS = ("881f1d4887fffff", "881f1d4885fffff", "881f1d4881fffff", "881f1d4883fffff", "881f1d488dfffff")
 
+# Names that every object of JavaScript inherits, or that change its prototype.
+INHERITED = ("__proto__", "constructor", "hasOwnProperty", "toString", "valueOf", "__defineGetter__")
+
 
 def release(
     metric: str, seq: int, value: Any, half: float = 1.0, *, group: str | None = None, every: int = DAY, **more: Any

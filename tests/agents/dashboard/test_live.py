@@ -27,7 +27,7 @@ from shoal.models.config.file import load
 from tests.support import nursery
 from tests.support.browser import Browser
 from tests.support.kafka import Kafka, Record
-from tests.support.releases import release
+from tests.support.releases import INHERITED, release
 from tests.support.workers import Worker, wait_until
 
 CONFIG = """
@@ -148,6 +148,33 @@ def test_what_is_published_is_on_the_page_as_it_is_committed(kafka: Kafka, brows
         tab.run(f"(asked = 0, plain = fetch, {count}, again(), true)")
         tab.until("asked === 2")
     assert name not in kafka_groups(kafka)
+
+
+def test_an_open_page_draws_groups_with_names_that_objects_inherit(
+    kafka: Kafka, browser: Browser, tmp_path: Path
+) -> None:
+    # given an open page of a metric with one group
+    name = kafka.name("board")
+    kafka.create_topic(f"{name}.activations", 1)
+    topic = kafka.create_topic(f"{name}.releases", 1)
+    writer = kafka.name()
+    kafka.produce(topic, published(release("basket", 1, 1.0, group="first")), writer)
+    with dashboard(configured(tmp_path, name, kafka.bootstrap)) as url, browser.tab() as tab:
+        tab.open(url)
+        tab.until("document.querySelector('#m-basket .now b')")
+        # when groups with inherited names begin while it is open, and another one behind them in the same message
+        groups = [*INHERITED, "behind them"]
+        for seq in (1, 2):
+            kafka.produce(topic, published(*(release("basket", seq, 5.0, group=group) for group in groups)), writer)
+        # then the page has two releases of each, without asking for another snapshot, and a small chart
+        tab.until("views.get('m-basket').columns('behind them')?.at.length === 2")
+        tab.until(f"document.querySelectorAll('#m-basket .multiples button').length === {1 + len(groups)}")
+        shown = "[...document.querySelectorAll('#m-basket .multiples button')].map((button) => button.title)"
+        assert sorted(tab.run(shown)) == sorted(["first", *groups])
+        assert tab.run(f"{json.dumps(groups)}.map((g) => views.get('m-basket').columns(g).v)") == [[5, 5]] * len(groups)
+        # and no object has inherited anything from them
+        assert tab.run("[0 in {}, 0 in Object, 0 in ''.toString]") == [False] * 3
+        assert tab.complaints() == []
 
 
 def kafka_groups(kafka: Kafka) -> set[str]:

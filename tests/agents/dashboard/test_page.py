@@ -14,7 +14,7 @@ from shoal.models.config.file import load
 from shoal.models.errors import InputError
 from tests.support.browser import Browser, Tab
 from tests.support.cover import covered
-from tests.support.releases import lines, release, town
+from tests.support.releases import INHERITED, lines, release, town
 
 AXE = (Path(str(importlib.import_module("axe_core_python").__file__)).parent / "axe.min.js").read_text("utf-8")
 SIZES = {"desk": (1280, 900), "tablet": (820, 1100), "phone": (390, 844)}
@@ -208,6 +208,49 @@ def test_names_out_of_events_are_text_and_nothing_else(browser: Browser, write: 
         assert tab.run("document.title") == "some.jsonl · shoal"
         assert tab.run("document.querySelectorAll('img, article script').length") == 0
         assert HOSTILE in tab.run("document.querySelector('#metrics').textContent")
+
+
+def test_groups_with_names_that_objects_inherit_are_drawn_like_any_other(browser: Browser, write: Write) -> None:
+    # given a metric with so many groups that they are ranked; those with inherited names have most samples. And metrics
+    # with such names, of which one has a distribution
+    groups = [*INHERITED, *(f"group {number}" for number in range(30))]
+    many = [
+        release("m", seq, 5.0 + rank, group=name, samples=1000 - rank)
+        for seq in (1, 2) for rank, name in enumerate(groups)
+    ]  # fmt: skip
+    histogram = {
+        "value": {"histogram": [0.5, 0.5]},
+        "low": {"histogram": [0.4, 0.4]},
+        "high": {"histogram": [0.6, 0.6]},
+    }
+    alone = [release(name, 1, 7.0, group="constructor") for name in INHERITED]
+    shared = release("shares", 1, None, group="__proto__") | histogram
+    with browser.tab() as tab:
+        tab.open(write([*many, *alone, shared]))
+        tab.run("dispatchEvent(new Event('beforeprint'))")  # draws everything, also what is not scrolled to
+        # when all small charts are asked for
+        tab.run("document.querySelector('#m-m button[aria-expanded]').click()")
+        scrolled = "(() => { const f = document.querySelector('#m-m .frame'); f.scrollTop = f.scrollHeight; })()"
+        tab.until(f"{scrolled}, document.querySelectorAll('#m-m .multiples button').length === {len(groups)}")
+        # then every group has one, in the order of their samples, with the number released for it
+        said = "(b) => [b.title, +b.querySelector('b').textContent]"
+        found = tab.run(f"[...document.querySelectorAll('#m-m .multiples button')].map({said})")
+        assert found == [[name, 5 + rank] for rank, name in enumerate(groups)]
+        assert f"{len(groups)} groups, lowest first" in tab.text("#m-m")
+        # and each can be chosen, and is in the big chart
+        for name in INHERITED:
+            tab.run(f"views.get('m-m').choose('{name}')")
+            assert tab.run("document.querySelector('#m-m .plot svg:not(.rank)').ariaLabel").startswith(
+                f"m {name}: 2 releases"
+            )
+        assert tab.run("document.querySelectorAll('#m-shares .bin').length") == 2
+        # and metrics with such names are drawn, also on paper
+        numbers = [
+            tab.run(f"document.getElementById('m-{name}').querySelector('.now b').textContent") for name in INHERITED
+        ]
+        assert numbers == ["7.0"] * len(INHERITED)
+        assert tab.pdf().startswith(b"%PDF")
+        assert tab.complaints() == []
 
 
 def test_every_kind_of_value_is_drawn(browser: Browser, write: Write) -> None:

@@ -63,24 +63,27 @@ SAYS = [
     ("nearest([0, 10, 20], 16)", 2),
     ("nearest([5], 99)", 0),
     # how late a worker is: from the end of the first step that it lacks and could have
-    ("behind([{times: {m: 864000}, late: {t: 61200}}], 't', 864000 + 61200, AGREED)", 0),
-    ("behind([{times: {m: 864000}, late: {t: 9e9}}], 't', 950400 + 600, AGREED)", 0),
-    ("behind([{times: {m: 864000}, late: {t: 9e9}}], 't', 950400 + 3900, AGREED)", 300),
-    ("behind([{times: {m: 864000 + 7200}, late: {t: 9e9}}], 't', 950400 + 3900, AGREED)", 300),
-    ("behind([{times: {m: 1728000}, late: {t: 9e9}}], 't', 9e9, AGREED)", 0),
-    ("behind([{times: {m: 864000}, late: {t: 61200}}], 't', 864000 + 61200, {})", 61200),
+    ("behind([{times: byName({m: 864000}), late: byName({t: 61200})}], 't', 864000 + 61200, AGREED)", 0),
+    ("behind([{times: byName({m: 864000}), late: byName({t: 9e9})}], 't', 950400 + 600, AGREED)", 0),
+    ("behind([{times: byName({m: 864000}), late: byName({t: 9e9})}], 't', 950400 + 3900, AGREED)", 300),
+    ("behind([{times: byName({m: 864000 + 7200}), late: byName({t: 9e9})}], 't', 950400 + 3900, AGREED)", 300),
+    ("behind([{times: byName({m: 1728000}), late: byName({t: 9e9})}], 't', 9e9, AGREED)", 0),
+    ("behind([{times: byName({m: 864000}), late: byName({t: 61200})}], 't', 864000 + 61200, byName({}))", 61200),
 ]  # fmt: skip
 
 
-AGREED = "{m: {topic: 't', every: 86400, lateness: 3600, end: 1728000}, other: {topic: 'u', every: 1, lateness: 0}}"
+AGREED = (
+    "byName({m: {topic: 't', every: 86400, lateness: 3600, end: 1728000}, other: {topic: 'u', every: 1, lateness: 0}})"
+)
 
 
 def worker(times: dict[str, float]) -> str:
-    """What the page is told of a worker that has read all there is."""
+    """Expression for the status of one worker that has read all events."""
     of_it = {"name": "w", "reached": True, "ready": True, "discreet": True, "partitions": 1, "events": None}
-    return json.dumps(
+    said = json.dumps(
         {"workers": [of_it | {"reasons": [], "lag": {}, "late": {}, "times": times, "waits": [], "dead": []}]}
     )
+    return f"receivedStatus({said})"
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ function drawPrivacy(P, metrics) {
   const meter = el("div", { class: "meter", role: "img", "aria-label": `epsilon ${P.charged.text} of ${P.budget.text} ${P.is_ledger ? "charged" : "used"}` });
   for (const c of P.charges) { if (c.epsilon > 0) { const i = el("i", { title: `${c.metric} version ${c.version}: ${exact(c)}` }); i.style.width = c.epsilon / whole * 100 + "%"; meter.append(i); } }
   const rows = [["Protected", P.protected.join(", ") || "–"], ["Not protected", P.public], [P.is_ledger ? "Charged" : "Costs", el("div", {}, el("b", {}, exact(P.charged)), ` of ${exact(P.budget)} ${P.per}`, meter)]];
-  const charge = (c) => el("tr", {}, el("td", {}, el("b", {}, c.metric), c.version > 1 || c.state === "retired" ? ` version ${c.version}` : "", c.state === "active" || c.state === "planned" ? "" : ` (${c.state})`), el("td", { class: "n" }, bounds(P.ranges[c.metric] || [])), el("td", { class: "n" }, c.epsilon ? exact(c).replace("ε ", "") : "0, exact"));
+  const charge = (c) => el("tr", {}, el("td", {}, el("b", {}, c.metric), c.version > 1 || c.state === "retired" ? ` version ${c.version}` : "", c.state === "active" || c.state === "planned" ? "" : ` (${c.state})`), el("td", { class: "n" }, bounds(P.ranges.get(c.metric) ?? [])), el("td", { class: "n" }, c.epsilon ? exact(c).replace("ε ", "") : "0, exact"));
   box.replaceChildren(el("h2", { id: "privacy-title" }, "Privacy facts"), say, el("dl", {}, ...rows.flatMap(([a, b]) => [el("dt", {}, a), el("dd", {}, b)])), table(["metric", "values between", "ε"], P.charges.map(charge)),
     el("details", {}, el("summary", {}, "in full"), el("p", {}, P.sentences), ...metrics.filter((m) => m.said).map((m) => el("p", {}, el("b", {}, `${m.name} version ${m.version}: `), m.said.guarantee))));
 }

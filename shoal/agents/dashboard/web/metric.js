@@ -7,7 +7,7 @@ class View {
     this.update(m);
     this.build();
   }
-  update(m) { this.m = m; this.said = m.said; this.names = Object.keys(m.groups); this.cache = new Map(); this.slots = null; this.ended = null; this.dirty = true; this.says.textContent = saysMetric(m) + (m.version > 1 ? `; version ${m.version}` : ""); }
+  update(m) { this.m = m; this.said = m.said; this.names = [...m.groups.keys()]; this.cache = new Map(); this.slots = null; this.ended = null; this.dirty = true; this.says.textContent = saysMetric(m) + (m.version > 1 ? `; version ${m.version}` : ""); }
   get statistic() { return this.said?.statistic ?? ""; }
   get isExact() { return this.m.facts.mechanism === "exact" || !!this.said?.is_public; }
   get kind() {
@@ -20,7 +20,7 @@ class View {
   get range() { const r = this.said?.ranges ?? []; return this.kind === "mean" ? r[r.length > 1 ? this.part : 0] ?? null : null; }
   /* The length of a slot, of a statistic that is released once for each; 0 of all others. */
   get slot() {
-    const isSlot = this.said ? /^slot-/.test(this.statistic) : Object.values(this.m.groups).some((g) => "users" in (g[7] ?? {}));
+    const isSlot = this.said ? /^slot-/.test(this.statistic) : [...this.m.groups.values()].some((g) => "users" in (g[7] ?? {}));
     return !isSlot ? 0 : this.said?.every ?? (this.slots ??= slotOf(this.names.map((g) => this.columns(g))));
   }
   /* Whether a release is of one period alone: of a slot, or of a window as long as a step. */
@@ -30,7 +30,7 @@ class View {
   get height() { return this.isExact ? 150 : this.names.length > 1 ? 200 : 250; }
   valueName() { const parts = this.m.parts; return this.m.label && !this.part ? this.m.label : parts.length > 1 ? this.partName(this.part) : this.said?.values[0] ?? "value"; }
   partName(i) { const name = this.m.parts[i]; return /^\d+$/.test(name) ? this.said?.values[i] ?? `coordinate ${name}` : name; }
-  columns(g) { if (!this.cache.has(g)) { const row = this.m.groups[g]; this.cache.set(g, row ? columns(row, this.part) : null); } return this.cache.get(g); }
+  columns(g) { if (!this.cache.has(g)) { const row = this.m.groups.get(g); this.cache.set(g, row ? columns(row, this.part) : null); } return this.cache.get(g); }
   /* The groups that have a number now: of periods, in the last complete one. */
   rows() { return this.names.map((g) => ({ g, ...(last(this.columns(g), this.isMean, this.end) ?? { none: true }) })).filter((r) => !r.none); }
   /* The number first, then what it is worth. */
@@ -66,19 +66,19 @@ class View {
     this.noteBox.replaceChildren(...said.flatMap((x, i) => (i ? ["; ", x] : [x])));
     this.wide.hidden = this.isExact || !(beyond || this.chart.whole);
   }
-  choose(g) { if (g in this.m.groups) { this.group = g; this.draw(); } }
+  choose(g) { if (this.m.groups.has(g)) { this.group = g; this.draw(); } }
   /* All of it; `later`, if given, takes what may wait for another frame. */
   draw(later = (work) => work()) {
     this.dirty = false; this.ended = null;
     if (this.isMany !== this.names.length > 1) { this.build(); }
     const rows = this.rows();
-    if (this.group == null || !(this.group in this.m.groups)) { this.group = (rows.length ? rows.reduce((a, b) => (ORDERS.samples[1](a, b) <= 0 ? a : b)).g : this.names[0]) ?? null; }
+    if (this.group == null || !this.m.groups.has(this.group)) { this.group = (rows.length ? rows.reduce((a, b) => (ORDERS.samples[1](a, b) <= 0 ? a : b)).g : this.names[0]) ?? null; }
     const c = this.group == null ? null : this.columns(this.group);
     if (!c) { return; }
     this.chart.set(c);
     this.head(c);
     this.title.textContent = this.names.length > 1 ? this.group || "all" : "";
-    const shares = this.m.distribution[this.group];
+    const shares = this.m.distribution.get(this.group);
     this.shares.hidden = !shares;
     if (shares) { histogram(this.shares, shares, this.said?.ranges[0]); }
     if (this.names.length > 1) { later(() => this.grid.set(rows, this.group)); }

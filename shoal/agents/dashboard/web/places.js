@@ -8,7 +8,7 @@ class Places {
     this.view = view; this.P = places; this.noise = false; this.on = null;
     const [id, pattern] = hatching(8);
     this.stage = svg("svg", { viewBox: `-4 -4 1008 ${places.height + 44}`, role: "slider", tabindex: 0, "aria-valuemin": 1, "aria-valuemax": 1, "aria-valuenow": 1, "aria-valuetext": "no cell yet", "aria-label": "cells" });
-    this.cells = new Map(Object.entries(places.cells).map(([g, points]) => { const p = svg("polygon", { points }); p.g = g; return [g, p]; }));
+    this.cells = new Map([...places.cells].map(([g, points]) => { const p = svg("polygon", { points }); p.g = g; return [g, p]; }));
     this.hatch = `url(#${id})`;
     const length = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].filter((k) => k * places.km < 260).at(-1) || 0.1;
     this.ring = svg("polygon", { class: "ring" });
@@ -27,7 +27,7 @@ class Places {
     });
   }
   at(g, t) { const c = this.view.columns(g), i = c ? c.at.lastIndexOf(t) : -1; return i < 0 ? null : { v: c.v[i], low: c.low[i], high: c.high[i], n: c.n[i], sd: c.sd && c.sd[i], users: c.users?.[i], error: this.error(c.error?.[i]) }; }
-  error(e) { return e != null && typeof e === "object" ? e[this.view.m.parts[this.view.part]] : e; }
+  error(e) { return e != null && typeof e === "object" ? byName(e).get(this.view.m.parts[this.view.part]) : e; }
   /* All slots, the one on screen stays where it is unless it was the last; scales are over all slots, so that slots compare. */
   set() {
     this.kinds[0].textContent = this.view.valueName();
@@ -69,7 +69,7 @@ class Places {
   }
   read(g, x, y) {
     this.on = g || null;
-    this.ring.setAttribute("points", g ? this.P.cells[g] : "");
+    this.ring.setAttribute("points", g ? this.P.cells.get(g) : "");
     if (!g) { hideTip(); return; }
     const r = this.at(g, this.times[+this.slider.value]), h = r && half(r.low, r.high), came = r && [samples(r.n, r.sd), r.users == null ? null : many(r.users, "user")].filter(Boolean).join(", ");
     const lines = !r ? [this.P.absent, g] : r.v == null ? ["not released", came, g] : [`${short(r.v, h)} ${margin(r.low, r.high)}`, r.error == null ? null : `expected error at worst ${short(r.error, r.error)}`, came, g];

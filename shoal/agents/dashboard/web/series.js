@@ -1,6 +1,10 @@
 /* A group's releases as columns, and what can be told of them without drawing.
    A column set is {at, v, low, high, n, sd, seq, total, stride}; unknown(i) is a release that says nothing yet. */
 
+/* A JSON object whose keys are names from data, as a Map. As keys of plain objects, `constructor` and `__proto__` would
+   find what every object inherits. */
+const byName = (object) => new Map(Object.entries(object ?? {}));
+
 /* One part of a group's columns, as the server sends them. */
 const columns = (row, part) => ({ seq: row[0], total: row[1], stride: row[2], at: row[3], n: row[4], sd: row[5], v: row[6][part][0], low: row[6][part][1], high: row[6][part][2], extras: row[7] || {}, users: row[8] && row[8][0], error: row[8] && row[8][1] });
 

@@ -16,9 +16,16 @@ const plan = (v) => { v.dirty = false; soon(() => v.draw(soon)); };
 
 const seen = new IntersectionObserver((all) => all.forEach((e) => { const v = views.get(e.target.id); if (v) { v.visible = e.isIntersecting; if (v.visible && v.dirty) { plan(v); } } }), { rootMargin: "200px" });
 
+/* A snapshot with a Map in place of each JSON object whose keys are names from data. */
+function received(data) {
+  const metrics = data.metrics.map((m) => ({ ...m, groups: byName(m.groups), distribution: byName(m.distribution), places: m.places?.cells ? { ...m.places, cells: byName(m.places.cells) } : m.places }));
+  return { ...data, metrics, agreed: byName(data.agreed), privacy: data.privacy && { ...data.privacy, ranges: byName(data.privacy.ranges) }, status: receivedStatus(data.status) };
+}
+const receivedStatus = (status) => status && { ...status, workers: status.workers.map((w) => ({ ...w, times: byName(w.times), late: byName(w.late) })) };
+
 /* Take a snapshot: the first, or another after something changed that no single release tells. */
 function show(data) {
-  S = data;
+  S = received(data);
   document.title = `${S.title} · shoal`; $("app").textContent = S.title;
   drawPrivacy(S.privacy, S.metrics); drawStatus();
   $("two").hidden = !S.privacy && !S.status; $("two").classList.toggle("solo", !S.privacy || !S.status);
@@ -26,7 +33,7 @@ function show(data) {
   $("note").hidden = !notes.length; $("note").textContent = notes.join(" ");
   $("how").hidden = !S.metrics.length; $("pause").hidden = !S.live;
   for (const m of S.metrics) {
-    const old = views.get("m-" + m.name), same = old && (old.m.parts.join() === m.parts.join()) && JSON.stringify(Object.keys(old.m.places?.cells ?? {})) === JSON.stringify(Object.keys(m.places?.cells ?? {}));
+    const old = views.get("m-" + m.name), same = old && (old.m.parts.join() === m.parts.join()) && cellNames(old.m) === cellNames(m);
     if (old) { old.update(m); if (!same) { old.build(); } if (old.visible) { old.draw(); } continue; }
     const v = new View(m);
     views.set(v.box.id, v); $("metrics").append(v.box); seen.observe(v.box);
@@ -36,13 +43,15 @@ function show(data) {
 }
 function drawStatus(lost) { drawRunning(S.status, now(), S.agreed); drawState(S, lost); }
 
+const cellNames = (m) => JSON.stringify([...m.places?.cells?.keys() ?? []]);
+
 /* New releases, in the order of their groups. What a snapshot has already is not taken twice. */
 function take(rows) {
   for (const [name, version, g, seq, at, n, sd, parts, extras] of rows) {
-    const v = views.get("m-" + name), row = v?.m.groups[g];
+    const v = views.get("m-" + name), row = v?.m.groups.get(g);
     if (!v || version !== v.m.version || (!row && v.m.places?.cells) || parts.length > v.m.parts.length) { again(); return; }
-    const cols = row ?? (v.m.groups[g] = [0, 0, 1, [], [], sd == null ? null : [], v.m.parts.map(() => [[], [], []]), {}, "users" in extras ? [[], []] : null]);
-    if (!row) { v.names.push(g); }
+    const cols = row ?? [0, 0, 1, [], [], sd == null ? null : [], v.m.parts.map(() => [[], [], []]), {}, "users" in extras ? [[], []] : null];
+    if (!row) { v.m.groups.set(g, cols); v.names.push(g); }
     if (seq <= cols[0]) { continue; }
     cols[0] = seq; cols[1]++; cols[3].push(at); cols[4].push(n); cols[5]?.push(sd); cols[7] = extras; cols[8]?.[0].push(extras.users ?? null); cols[8]?.[1].push(extras.error ?? null);
     cols[6].forEach((part, i) => part.forEach((side, j) => side.push(parts[i]?.[j] ?? null)));
@@ -71,7 +80,7 @@ function listen() {
   source = new EventSource(`events?seen=${version}`); // what came since is told at once
   let wasLost = false;
   source.addEventListener("open", () => { if (wasLost) { wasLost = false; again(); } });
-  source.addEventListener("status", (e) => { S.status = JSON.parse(e.data); drawStatus(); });
+  source.addEventListener("status", (e) => { S.status = receivedStatus(JSON.parse(e.data)); drawStatus(); });
   source.addEventListener("budget", () => again());
   source.addEventListener("again", () => again());
   source.addEventListener("releases", (e) => { const rows = JSON.parse(e.data); if (paused) { held.push(...rows); if (held.length > 20000) { held = []; again(); } } else { take(rows); } });
