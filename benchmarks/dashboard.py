@@ -24,12 +24,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
-
 from shoal.agents.dashboard.file import page_of
 from shoal.agents.dashboard.live import Hub
 from shoal.agents.dashboard.page import page
-from shoal.agents.dashboard.server import Access, Pages
+from shoal.agents.dashboard.server import MOST_CONNECTIONS, Access, Pages
+from shoal.agents.http_server.limits import listen, serving
+from shoal.agents.http_server.names import Names
 from shoal.models.config.file import load
 from tests.support.browser import Browser, Tab, open_browser
 from tests.support.releases import lines, release, town
@@ -78,18 +78,17 @@ def served(hub: Hub) -> Iterator[tuple[str, Callable[..., object]]]:
     """The page's address, and what hands a function to the server's event loop."""
     loop, ready, address = asyncio.new_event_loop(), threading.Event(), list[str]()
 
-    async def start() -> web.AppRunner:
-        runner = web.AppRunner(Pages(hub, Access("127.0.0.1")).app(), access_log=None, shutdown_timeout=0.5)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        address.append(f"http://127.0.0.1:{runner.addresses[0][1]}/")
-        ready.set()
-        return runner
+    ended = asyncio.Event()
+
+    async def serve() -> None:
+        with listen("127.0.0.1", 0, remedy="") as listening:
+            async with serving(Pages(hub, Access(Names("127.0.0.1"))).app(), listening, MOST_CONNECTIONS):
+                address.append(f"http://127.0.0.1:{listening.getsockname()[1]}/")
+                ready.set()
+                await ended.wait()
 
     def work() -> None:
-        runner = loop.run_until_complete(start())
-        loop.run_forever()
-        loop.run_until_complete(runner.cleanup())
+        loop.run_until_complete(serve())
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -97,7 +96,7 @@ def served(hub: Hub) -> Iterator[tuple[str, Callable[..., object]]]:
     try:
         yield address[0], loop.call_soon_threadsafe
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        loop.call_soon_threadsafe(ended.set)
         thread.join()
 
 

@@ -8,100 +8,64 @@ the port is taken.
 import asyncio
 import hashlib
 import hmac
-import ipaddress
-import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from aiohttp import ClientSession, web
+from aiohttp.typedefs import Handler
 
 from shoal.agents.dashboard.ending import all_of
 from shoal.agents.dashboard.ledger import Auditor
 from shoal.agents.dashboard.live import Hub
 from shoal.agents.dashboard.page import page, policy
 from shoal.agents.dashboard.workers import ask
+from shoal.agents.http_server.limits import HEADERS, guarded, serving
+from shoal.agents.http_server.names import Names, is_local
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.reading.live import Reader
+<<<<<<< HEAD
 from shoal.models.config.addresses import Address
 from shoal.models.errors import ShoalError
+=======
+from shoal.agents.worker_addresses import Address
+>>>>>>> edb77d72 (dashboard: limit connections, headers and login bodies)
 
 COOKIE = "shoal-dashboard"
 WORKERS_EVERY = 2.0  # seconds
 STILL_HERE = 15.0  # seconds of silence after which a listener is told that all is well
 SLOWLY = 0.5  # seconds that a wrong token takes
-MOST = 16  # bytes of a login, in KiB
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "X-Frame-Options": "DENY",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-class PortTaken(ShoalError):
-    """The port cannot be listened on."""
+MOST_OF_LOGIN = 16 << 10  # bytes
+LOGIN_LIMIT = 5.0  # seconds in which the body of a login must arrive
+MOST_CONNECTIONS = 256  # also of pages that listen
+REFUSAL = "this name is not served here; start the page with --name NAME\n"
 
 
 @dataclass(frozen=True)
 class Access:
-    """Who may look: under which names, and with which token, if any."""
+    """Names under which the page is reached, and the token that opens it, if any."""
 
-    host: str
-    names: tuple[str, ...] = ()
+    names: Names
     token: str | None = None
 
     @classmethod
     def to(cls, host: str, names: tuple[str, ...], token: str | None) -> "Access":
         """Off this machine there is always a token; one is made if none was given."""
-        return cls(host, names, token or (None if is_local(host) else secrets.token_urlsafe(24)))
+        return cls(Names(host, names), token or (None if is_local(host) else secrets.token_urlsafe(24)))
 
     @property
     def ticket(self) -> str:
         """What the cookie holds: it opens the page, and does not tell the token."""
         return hashlib.sha256(b"shoal dashboard " + (self.token or "").encode()).hexdigest()
 
-    def allows_name(self, host: str) -> bool:
-        """Whether a request's Host is a name of this server.
-
-        >>> here, there = Access("127.0.0.1"), Access("0.0.0.0", ("board.example",), "secret")
-        >>> [here.allows_name(name) for name in ("localhost:80", "127.0.0.1", "[::1]:8090", "evil.example")]
-        [True, True, True, False]
-        >>> [there.allows_name(name) for name in ("10.0.0.7:8090", "board.example", "evil.example")]
-        [True, True, False]
-        """
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        name = name.strip("[]").lower()
-        if name in (*self.names, self.host, "localhost") or is_local(name):
-            return True
-        return not is_local(self.host) and (_is_address(name) or name == socket.gethostname().lower())
-
     def allows(self, request: web.Request) -> bool:
         """Whether whoever asks has shown the token."""
         shown = request.cookies.get(COOKIE, "").encode(errors="surrogateescape")
         return self.token is None or hmac.compare_digest(shown, self.ticket.encode())
-
-
-def is_local(host: str) -> bool:
-    """Whether a host is this machine, for itself alone.
-
-    >>> [is_local(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "board.example")]
-    [True, True, True, False, False]
-    """
-    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 class Pages:
@@ -111,7 +75,9 @@ class Pages:
         self._hub, self._access = hub, access
 
     def app(self) -> web.Application:
-        app = web.Application(middlewares=[self._guard], client_max_size=MOST << 10)
+        app = web.Application(
+            middlewares=[guarded(self._access.names, REFUSAL), self._token], client_max_size=MOST_OF_LOGIN
+        )
         app.add_routes([
             web.get("/", self.index), web.get("/snapshot", self.snapshot), web.get("/events", self.events),
             web.post("/login", self.login), web.get("/healthz", self.healthz),
@@ -119,18 +85,10 @@ class Pages:
         return app
 
     @web.middleware
-    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not self._access.allows_name(request.host):
-            answer: web.StreamResponse = web.Response(
-                status=403, text="this name is not served here; start the page with --name NAME\n"
-            )
-        elif request.path in ("/snapshot", "/events") and not self._access.allows(request):
-            answer = web.Response(status=401, text="a token is needed\n")
-        else:
-            answer = await handler(request)
-        if not answer.prepared:
-            answer.headers.update(HEADERS)
-        return answer
+    async def _token(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path in ("/snapshot", "/events") and not self._access.allows(request):
+            return web.Response(status=401, text="a token is needed\n")
+        return await handler(request)
 
     async def index(self, request: web.Request) -> web.Response:
         text = page()
@@ -174,8 +132,8 @@ class Pages:
         """Exchange the token for a cookie; JSON alone, which no form of another site can send."""
         given: Any = None
         if request.content_type == "application/json":
-            with suppress(ValueError):
-                given = await request.json()
+            with suppress(ValueError, TimeoutError, web.RequestPayloadError):
+                given = orjson.loads(await asyncio.wait_for(request.read(), LOGIN_LIMIT))
         token = given.get("token") if isinstance(given, dict) else None
         expected = self._access.token or ""
         if not isinstance(token, str) or not hmac.compare_digest(token.encode(), expected.encode()):
@@ -191,34 +149,15 @@ class Pages:
         return web.json_response({"live": True})
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens.
-
-    Raises:
-        PortTaken: it cannot.
-    """
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        number = error.errno or 0  # not above 0 where there is no such name
-        reason = os.strerror(number) if number > 0 else error.strerror
-        raise PortTaken(f"cannot listen on {host} port {port} ({reason}); choose another with --port") from None
-
-
 async def serve(
     hub: Hub, access: Access, listening: socket.socket, settings: KafkaSettings, workers: list[Address]
 ) -> None:
     """Serve until cancelled; whatever is away comes back by itself."""
-    runner = web.AppRunner(Pages(hub, access).app(), access_log=None, handle_signals=False, shutdown_timeout=1.0)
-    await runner.setup()
     tasks: list[Coroutine[Any, Any, None]] = [
         Auditor(hub, hub.config.audit.url).run(), _watch(hub, workers), Reader(hub, settings).run(),
     ]  # fmt: skip
-    try:
-        await web.SockSite(runner, listening).start()
+    async with serving(Pages(hub, access).app(), listening, MOST_CONNECTIONS):
         await all_of(tasks)
-    finally:
-        await runner.cleanup()
 
 
 async def _watch(hub: Hub, workers: list[Address]) -> None:

@@ -28,6 +28,7 @@ from tests.support import nursery
 from tests.support.browser import Browser
 from tests.support.kafka import Kafka, Record
 from tests.support.releases import INHERITED, release
+from tests.support.strangers import refusals
 from tests.support.workers import Worker, wait_until
 
 CONFIG = """
@@ -298,6 +299,23 @@ def test_only_names_of_this_machine_are_answered_and_nothing_else_is_let_in(tmp_
         assert "Access-Control-Allow-Origin" not in headers
         assert answer(f"{url}healthz")[0] == 200
         assert answer(f"{url}nothing")[0] == 404
+
+
+def test_no_request_of_a_stranger_makes_a_traceback_or_an_error_of_the_page(tmp_path: Path) -> None:
+    """Catches logins and requests that end in status 500; `dashboard` sees that nothing more is on standard error."""
+    token = tmp_path / "token"
+    token.write_text("open sesame\n")
+    with dashboard(configured(tmp_path, "board", "127.0.0.1:1"), "--token-file", str(token)) as url:
+        found = refusals(int(url.split(":")[2].split("/")[0]))
+        assert {name: status for name, status in found.items() if not status.startswith(("2", "4"))} == {}
+        logins = (
+            "a lone surrogate",
+            "deep lists",
+            "an unknown charset",
+            "a body that is no gzip",
+            "a body that ends early",
+        )
+        assert [found[name] for name in logins] == ["401"] * len(logins)
 
 
 def test_to_read_the_audit_log_select_is_enough(postgresql_url: str, tmp_path: Path) -> None:

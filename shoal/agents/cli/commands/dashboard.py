@@ -137,14 +137,15 @@ def _serve(
     path: Path, config: Config, workers: str, where: tuple[str, int], names: tuple[str, ...], token: str | None
 ) -> None:
     from shoal.agents.dashboard.live import Hub
-    from shoal.agents.dashboard.server import Access, listen, serve
+    from shoal.agents.dashboard.server import Access, serve
+    from shoal.agents.http_server.limits import listen
     from shoal.agents.kafka.settings import needed_settings
     from shoal.agents.process_settings import quiet_libraries
 
     quiet_libraries()
     settings, asked = needed_settings(config, path), addresses_of(workers)
     access = Access.to(where[0], names, token)
-    listening = listen(*where)
+    listening = listen(*where, remedy="choose another with --port")
     shown = f"[{where[0]}]" if ":" in where[0] else where[0]
     ending = f"/#token={quote(access.token)}" if access.token else "/"
     say(f"the page is at http://{shown}:{listening.getsockname()[1]}{ending}")
