@@ -113,6 +113,9 @@ class WebSection(Section):
         None, ge=1, le=65535, description="port of /healthz, /readyz and /metrics; none: no server"
     )
     host: str = Field("127.0.0.1", description="address to listen on")
+    names: tuple[str, ...] = Field(
+        (), description="names under which the port is reached; addresses, localhost and this host's name need no entry"
+    )
     counters: bool = Field(
         False,
         description="with relation add-remove: true shows counts of events, refusals, backlogs and offsets, for those "
