@@ -28,12 +28,7 @@ from shoal.agents.http_server.limits import HEADERS, guarded, serving
 from shoal.agents.http_server.names import Names, is_local
 from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.reading.live import Reader
-<<<<<<< HEAD
 from shoal.models.config.addresses import Address
-from shoal.models.errors import ShoalError
-=======
-from shoal.agents.worker_addresses import Address
->>>>>>> edb77d72 (dashboard: limit connections, headers and login bodies)
 
 COOKIE = "shoal-dashboard"
 WORKERS_EVERY = 2.0  # seconds

@@ -13,20 +13,24 @@ All answers are functions of configuration and pattern: they count records, rele
 value, on who a user is, or on how many values were clipped. Where presence is protected, pattern is too: then answers
 are functions of beats, of what is published and of who answers, unless `[web] counters` says otherwise. Fails if the
 port is taken.
+
+The stream's event loop renders all answers but that of /healthz, at most once a second; the rest is done by a thread of
+its own (`shoal/agents/http_server/shared_answers.py`), so that no number of requests holds the stream up.
 """
 
-import asyncio
-import os
-import socket
+import json
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
+from shoal.agents.http_server.limits import listen
+from shoal.agents.http_server.names import Names
+from shoal.agents.http_server.shared_answers import Answer, serve_aside
 from shoal.agents.kafka.settings import BOUND, RELEASE
 from shoal.agents.worker.conditions import report
 from shoal.agents.worker.gauges import gauges
@@ -36,10 +40,10 @@ from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.partition import Partition
 from shoal.agents.worker.readiness import REPEATED, Readiness
 from shoal.agents.worker.stages import Stages
-from shoal.models.errors import ShoalError
 from shoal.stream.machine import StagePartition
 
-CONTENT_TYPE = {"Content-Type": CONTENT_TYPE_LATEST}
+PATHS = ("/", "/readyz", "/metrics", "/health", "/ready")  # and /healthz
+REFUSAL = "this name is not served here; add it to names under [web]\n"
 COUNTERS = {
     "events": "events processed",
     "contribution_messages": "messages processed by the release stage",
@@ -54,10 +58,6 @@ COUNTERS = {
     "recoveries": "partitions taken over",
 }
 DEAD_LETTERS = "dead_letters."  # then metric and reason: names without dots
-
-
-class PortTaken(ShoalError):
-    """The configured port cannot be listened on."""
 
 
 class Totals:
@@ -96,7 +96,7 @@ def _counts(partition: StagePartition, part: Partition) -> Counter[str]:
 
 
 class Metrics(Collector):
-    """The collector of Prometheus: all metrics, made anew for every request."""
+    """The collector of Prometheus: all metrics, collected anew for every rendering."""
 
     def __init__(self, readiness: Readiness) -> None:
         self._host, self._domain = readiness.host, readiness.domain
@@ -141,57 +141,32 @@ def is_ready(domain: Stages, counts: Counter[str]) -> bool:
     return domain.health.ready
 
 
-def serve(readiness: Readiness, host: str, port: int) -> None:
-    """Listen, and answer from the running event loop on; the server ends with the process.
+def serve(readiness: Readiness, host: str, port: int, names: tuple[str, ...] = ()) -> None:
+    """Listen, and answer from now on; the running event loop renders the answers. The server ends with the process.
 
     Raises:
         PortTaken: the port cannot be listened on.
     """
-    try:
-        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        number = error.errno or 0  # not above 0 where there is no such name
-        reason = os.strerror(number) if number > 0 else error.strerror
-        raise PortTaken(f"[web]: cannot listen on {host} port {port} ({reason}); choose another port") from None
-    task = asyncio.get_running_loop().create_task(_start(listening, readiness))
-    _starting.add(task)
-    task.add_done_callback(_starting.discard)
-
-
-_starting: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
-
-
-async def _start(listening: socket.socket, readiness: Readiness) -> None:
-    registry, metrics, domain = CollectorRegistry(), Metrics(readiness), readiness.domain
+    listening = listen(host, port, where="[web]: ", remedy="choose another port")
+    registry, metrics = CollectorRegistry(), Metrics(readiness)
     registry.register(metrics)
+    serve_aside(listening, Names(host, names), REFUSAL, PATHS, lambda: rendered(metrics, registry))
 
-    async def health(_request: web.Request) -> web.Response:
-        if is_ready(domain, metrics.totals.counts()):
-            return web.json_response({"ready": True})
-        return web.json_response({"ready": False, "alarms": domain.health.alarms}, status=503)
 
-    async def live(_request: web.Request) -> web.Response:
-        return web.json_response({"live": True})
+def rendered(metrics: Metrics, registry: CollectorRegistry) -> dict[str, Answer]:
+    """Answers to `PATHS`, from one look at the worker."""
+    readiness, domain = metrics.readiness, metrics.readiness.domain
+    report_, reasons = report(readiness), readiness.reasons()
+    health = {"ready": is_ready(domain, metrics.totals.counts())}
+    return {
+        "/": Answer(b"shoal worker: /healthz /readyz /metrics\n", content_type="text/plain; charset=utf-8"),
+        "/readyz": _said(report_),
+        "/metrics": Answer(generate_latest(registry), content_type=CONTENT_TYPE_LATEST),
+        "/health": _said(health if health["ready"] else {**health, "alarms": domain.health.alarms}),
+        "/ready": _said({"ready": not reasons, "reasons": reasons}),
+    }
 
-    async def conditions(_request: web.Request) -> web.Response:
-        said = report(readiness)
-        return web.json_response(said, status=200 if said["ready"] else 503)
 
-    async def ready(_request: web.Request) -> web.Response:
-        reasons = readiness.reasons()
-        return web.json_response({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
-
-    async def index(_request: web.Request) -> web.Response:
-        return web.Response(text="shoal worker: /healthz /readyz /metrics\n")
-
-    async def scrape(_request: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(registry), headers=CONTENT_TYPE)
-
-    pages = web.Application()
-    routes = {
-        "/": index, "/healthz": live, "/readyz": conditions, "/metrics": scrape, "/health": health, "/ready": ready
-    }  # fmt: skip
-    pages.add_routes([web.get(path, handler) for path, handler in routes.items()])
-    runner = web.AppRunner(pages, access_log=None, handle_signals=False)
-    await runner.setup()
-    await web.SockSite(runner, listening).start()
+def _said(fields: dict[str, Any]) -> Answer:
+    """JSON whose status says whether it is ready."""
+    return Answer(json.dumps(fields).encode(), 200 if fields["ready"] else 503)

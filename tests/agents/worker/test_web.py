@@ -1,11 +1,13 @@
 """The worker's web server: health for a supervisor, counts of pattern for Prometheus, and nothing else."""
 
 import json
+import resource
 import socket
 import time
 import urllib.error
 import urllib.request
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,15 +16,17 @@ import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from shoal.agents.http_server.limits import PortTaken
 from shoal.agents.kafka.settings import BOUND
 from shoal.agents.worker.health import KINDS, Health
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.stages import Stages
-from shoal.agents.worker.web import PortTaken, Totals, is_ready, serve
+from shoal.agents.worker.web import Totals, is_ready, serve
 from shoal.stream.machine import StagePartition
 from tests.support.backends import mostly
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
+from tests.support.strangers import START, refusals
 from tests.support.workers import shoal, wait_until
 
 STAGES = ("bound", "release", "audit")
@@ -211,6 +215,31 @@ def test_no_port_is_opened_unless_configured(kafka: Kafka, tmp_path: Path) -> No
         mine = sockets_of(worker.process.pid)
         assert not [line for line in listening if line.split()[3] == "0A" and line.split()[9] in mine]
         worker.stop()
+
+
+def test_strangers_at_the_port_hold_no_release_up(kafka: Kafka, tmp_path: Path) -> None:
+    """Catches a port that uses up the files or the event loop of the stream; tests of the server have no stream."""
+    with WithPort(kafka, tmp_path, sources={"events": 1}, partitions=1, idle_after="1s") as shoals, ExitStack() as held:
+        # given a worker that may open 256 files, and strangers with more connections than that
+        worker = shoals.worker()
+        worker.wait_owns(2)
+        resource.prlimit(worker.process.pid, resource.RLIMIT_NOFILE, (256, 256))
+        for _ in range(400):
+            connection = held.enter_context(socket.create_connection(("127.0.0.1", shoals.port), 30))
+            connection.sendall(START)
+        # when events come
+        shoals.produce([orjson.dumps({"who": "p", "at": 3600 * n, "x": 1.5}) for n in range(3)], end=True)
+        # then their releases do, a probe is answered, and brokers can be reached
+        shoals.wait_releases(3)
+        assert get(shoals.port, "/healthz") == (200, '{"live": true}')
+        assert get(shoals.port, "/readyz")[0] == 200
+        # and whatever else they ask, nothing is an error of the worker's
+        answers = refusals(shoals.port)
+        assert [name for name, status in answers.items() if status.startswith("5")] == []
+        assert answers["a name of elsewhere"] == "403"
+        worker.stop()
+        assert "brokers_away" not in worker.text
+        assert "Traceback" not in worker.text
 
 
 def sockets_of(pid: int) -> set[str]:

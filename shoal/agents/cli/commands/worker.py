@@ -149,5 +149,6 @@ def _serve(session: Session, app: ShoalApp, domain: Stages) -> None:
     """Watch the worker, and serve health and metrics where a port is configured."""
     readiness = Readiness(app.host, domain)
     begin_watching(readiness)
-    if session.config.web.port is not None:
-        serve(readiness, session.config.web.host, session.config.web.port)
+    web = session.config.web
+    if web.port is not None:
+        serve(readiness, web.host, web.port, web.names)
