@@ -1,4 +1,4 @@
-"""The entry point: makes a worker that is told to stop while it still imports end in order, too."""
+"""The entry point: makes a worker that is told to stop while it still imports end in order, and SIGHUP a SIGTERM."""
 
 import os
 import signal
@@ -8,7 +8,9 @@ from shoal.agents.cli.stopping import leave
 
 
 def main() -> None:
-    """Watch for SIGTERM, then import and run the command line, which takes half a second."""
+    """Watch for signals, then import and run the command line, which takes half a second."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # `nohup` has it ignored
+        signal.signal(signal.SIGHUP, _as_sigterm)
     if sys.argv[1:2] == ["worker"]:
         signal.signal(signal.SIGTERM, leave)
     # No plugin of another package looks into our models, and none is searched for in all that is installed.
@@ -16,3 +18,8 @@ def main() -> None:
     from shoal.agents.cli.main import main as run
 
     run()
+
+
+def _as_sigterm(_signal: int, _frame: object) -> None:
+    """End the command as SIGTERM does, where its terminal has been closed."""
+    signal.raise_signal(signal.SIGTERM)
