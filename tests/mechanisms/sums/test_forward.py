@@ -155,7 +155,7 @@ def test_what_was_before_long_silence_weighs_what_it_should(make: str) -> None:
 def test_noise_after_long_silence_is_as_large_as_stated(make: str) -> None:
     """Whole trees of silence have none, and pieces of others hardly less or more than single steps."""
     ratios = []
-    for key in range(tries(100)):
+    for key in range(max(40, tries(100))):  # of fewer the mean is too far from its expectation by chance
         sums = forward(Fraction(2), make, width=1 << 10)
         summer = sums.summer(partial(derive, KEY, key))
         for pause in (3, 150, 300, 180):  # the trees have 10, 100 and 1000 steps
