@@ -10,8 +10,9 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator
 
@@ -137,7 +138,13 @@ class Config(Section):
         """Whether the file has a [kafka] section; `shoal run` needs none."""
         return "kafka" in self.model_fields_set
 
-    @property
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy, with other values of fields; what was computed of the old ones is left out."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("unit", None)
+        return copied
+
+    @cached_property
     def unit(self) -> str:
         """The unit that the ledger protects; metrics that cost nothing do not decide it."""
         if self.privacy.unit not in (None, USER_SLOT):

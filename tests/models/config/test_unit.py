@@ -198,6 +198,13 @@ def test_the_ledger_has_its_metrics_common_unit_or_the_one_it_was_told():
     assert config(day, metric(), unit="user-week").unit == "user-week"
 
 
+def test_a_copy_with_other_metrics_has_their_unit():
+    """A charge by the unit of the metrics before would be too small."""
+    whole = config(metric(unit="user-day"), metric())
+    assert whole.unit == "user"
+    assert whole.model_copy(update={"metric": whole.metric[:1]}).unit == "user-day"
+
+
 def test_a_metric_is_charged_as_often_as_its_unit_touches_the_ledgers():
     five = metric(unit="user-5h", epsilon="0.1")
     whole = config(five, metric(), unit="user-day")
