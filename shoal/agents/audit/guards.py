@@ -191,8 +191,8 @@ def _fresh_noise(asked: Asked) -> None:
 
 def _one_role(asked: Asked) -> None:
     """Refuse a field of a topic, or a prefix of one, that is value in one metric of the log and pattern in another."""
-    values = [(each.topic, path) for each in asked.all for path in _values(each.said)]
-    patterns = [(each.topic, path) for each in asked.all for path in _patterns(each.said)]
+    values = dict.fromkeys((each.topic, path) for each in asked.all for path in _values(each.said))
+    patterns = dict.fromkeys((each.topic, path) for each in asked.all for path in _patterns(each.said))
     for topic, value in values:
         for path in [path for other, path in patterns if other == topic]:
             if f"{value}.".startswith(f"{path}.") or f"{path}.".startswith(f"{value}."):
