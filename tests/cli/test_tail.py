@@ -82,8 +82,8 @@ def test_what_is_there_comes_in_the_order_of_time_in_words_or_as_it_was_publishe
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines() == [
         "2026-03-03  basket  BE  30.3 ± 1.3 (28.9 to 31.6)  20 samples",
-        "2026-03-03  basket  FR\\x1b[2J  no release  0 samples",
-        "2026-03-04  basket  BE         30.4 ± 1.3 (29.0 to 31.7)  30 samples",
+        "2026-03-03  basket  FR\\u001b[2J  no release  0 samples",
+        "2026-03-04  basket  BE           30.4 ± 1.3 (29.0 to 31.7)  30 samples",
     ]
     assert done.stderr == "shoal: note: a record is no release, and left out, as all that are none\n"
     # all of them, if asked for, and with what began to count
