@@ -1,9 +1,8 @@
 """A call by a user without rights, for what is refused to ordinary users and allowed to root."""
 
-import multiprocessing
 import os
 from collections.abc import Callable
-from multiprocessing.connection import Connection
+from typing import NoReturn
 
 NOBODY = 65534
 
@@ -13,22 +12,28 @@ def as_nobody(act: Callable[[], str]) -> str:
 
     What `act` imports it must have imported before: that user may not read a home of root.
     """
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(target=_act, args=(act, theirs))
-    process.start()
-    theirs.close()
-    try:
-        return str(ours.recv())
-    finally:
-        process.join()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        _answer(act, writing)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as answer:
+        text = answer.read()
+    os.waitpid(child, 0)
+    return text
 
 
-def _act(act: Callable[[], str], answer: Connection) -> None:
-    if os.getuid() == 0:
-        os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
+def _answer(act: Callable[[], str], writing: int) -> NoReturn:
+    """Write what `act` returns, and end at once: exit handlers would end servers of the tests' process."""
     try:
-        answer.send(act())
+        if os.getuid() == 0:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+        text = act()
     except Exception as error:
-        answer.send(f"{type(error).__name__}: {error}")
+        text = f"{type(error).__name__}: {error}"
+    try:
+        os.write(writing, text.encode())
+    finally:
+        os._exit(0)
