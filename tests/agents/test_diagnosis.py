@@ -127,7 +127,7 @@ def test_a_person_reads_all_reasons_and_a_script_a_status() -> None:
         "running workers",
         "  worker 0: ready, 1 partitions",
         "  worker 1: not ready",
-        "    brokers: no broker of somewhere answers",
+        "    brokers: no broker of somewhere:9092 answers",
         "    alarm policy: topic app.releases: retention.ms is 1",
         "what ticks wait for",
         "  metric m0 waits since 1970-01-12T13:45:00Z for events[1] (stuck): worker 1 owns it and is not ready",

@@ -33,7 +33,7 @@ def test_each_condition_fails_by_its_own_cause() -> None:
     stage.owns(speaking(25, 25))
     assert failing(stage) == {}
     stage.host.reach.away = True
-    assert failing(stage) == {"brokers": "no broker of somewhere answers"}
+    assert failing(stage) == {"brokers": "no broker of somewhere:9092 answers"}
     stage.host.reach.away, stage.host.sink.away = False, True
     assert failing(stage) == {"audit": "the audit log cannot be reached; releases go on, and it catches up later"}
     stage.host.sink.away, stage.host.accepting = False, False

@@ -25,7 +25,7 @@ from tests.stream.simulation import Cluster, config, event
 from tests.support.kafka import Brokers, Kafka
 from tests.support.workers import wait_until
 
-SETTINGS = KafkaSettings("somewhere", "app", partitions=3, idle_after=1.0)
+SETTINGS = KafkaSettings("somewhere:9092", "app", partitions=3, idle_after=1.0)
 
 
 class Stage:
@@ -79,7 +79,7 @@ def test_a_worker_that_is_not_ready_says_why() -> None:
     stage.host.sink.away = True
     stage.host.accepting = False
     assert stage.readiness.reasons() == [
-        "no broker of somewhere answers",
+        "no broker of somewhere:9092 answers",
         "the audit log cannot be reached; releases go on, and it catches up later",
         "a rebalance is under way, or partitions are being taken over",
     ]
