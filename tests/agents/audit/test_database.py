@@ -20,8 +20,8 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.migrations.versions import v008_tables
 from shoal.models.errors import LedgerError
 from shoal.models.tables import Table
+from tests.agents.audit.as_nobody import as_nobody
 from tests.agents.audit.racing import race
-from tests.support.as_nobody import as_nobody
 from tests.support.empty_log import copied
 
 
@@ -191,28 +191,20 @@ def guarded() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         Ledger.open(f"sqlite:///{folder / 'log.db'}").close()
-        refuse_unwritable(f"sqlite:///{folder / 'log.db'}")  # which also imports what it takes
         (folder / "log.db").chmod(0o444)
         folder.chmod(0o555)
         yield folder
         folder.chmod(0o755)
 
 
-def test_a_log_of_another_user_is_refused_by_name(guarded: Path) -> None:
+def test_a_log_of_another_user_is_refused_by_name(guarded: Path, tmp_path: Path) -> None:
     """A worker that took it for a database that is away would wait for ever, while a check says ok."""
-
-    def opened() -> str:
-        return Ledger.open(f"sqlite:///{guarded / 'log.db'}").log_id
-
-    def checked(name: str) -> str:
-        refuse_unwritable(f"sqlite:///{guarded / name}")
-        return "it may be written"
-
-    refusal = "LedgerError: [audit] url: this user may not write {}, and a SQLite log takes a file and its folder"
-    file, folder = (refusal.format(path) for path in (guarded / "log.db", guarded))
-    assert as_nobody(opened).startswith(file)
-    assert as_nobody(lambda: checked("log.db")).startswith(file)
-    assert as_nobody(lambda: checked("new.db")).startswith(folder)
+    old, new = (f"sqlite:///{guarded / name}" for name in ("log.db", "new.db"))
+    opened, checked, made = as_nobody(tmp_path / "own.db", [("open", old), ("check", old), ("check", new)])
+    refusal = "[audit] url: this user may not write {}, and a SQLite log takes a file and its folder"
+    assert opened.startswith(refusal.format(guarded / "log.db"))
+    assert checked == opened
+    assert made.startswith(refusal.format(guarded))
     assert not (guarded / "new.db").exists()
 
 
