@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from shoal.agents.audit.session import load_config
 from shoal.agents.broker import jars
+from shoal.agents.broker.process import Broker
 from shoal.agents.cli.main import app
 from shoal.agents.demo import folder, processes, show
 from shoal.agents.demo.processes import Audited
@@ -251,6 +252,16 @@ def test_it_stops_what_it_started_when_it_is_stopped(
     assert (tmp_path / "shoal.key").read_text() != "of an earlier demo"
 
 
+def test_a_kafka_that_ends_is_named(half_way: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    """Its clients would wait for it for ever."""
+    (java,) = (pid for pid in members(half_way.pid) if b"kafka.Kafka" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    os.kill(java, signal.SIGKILL)
+    _, remarks = half_way.communicate(timeout=120 * PATIENCE)
+    last = remarks.decode().splitlines()[-1]
+    assert last == f"shoal: Kafka ended by itself; the reason may be in {tmp_path / 'kafka' / 'broker.log'}"
+    assert (half_way.returncode, members(half_way.pid)) == (1, [])
+
+
 def test_an_unconfirmed_audit_is_a_failure_that_says_why(demo: Demo) -> None:
     # given that the demo's Kafka is gone, so that nothing can be computed again
     audited = processes.audit(demo.folder / "shoal.toml", 1092)
@@ -280,7 +291,7 @@ def test_a_demo_whose_audit_fails_is_a_failure(
 
 @pytest.mark.slow
 def test_a_worker_that_ends_is_an_error_with_its_last_words(tmp_path: Path) -> None:
-    with processes.worker(tmp_path / "missing.toml", tmp_path / "log") as worker:
+    with processes.worker(tmp_path / "missing.toml", tmp_path / "log", Broker(data=tmp_path)) as worker:
         worker._process.wait(20 * PATIENCE)
         with pytest.raises(KafkaError, match=r"the worker ended with status 1: .*missing.toml"):
             worker.check()
@@ -297,6 +308,12 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="left alone; name another with --out"), folder.made_anew(path):
             pytest.fail("it must be refused")
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot be used as the demo's folder"), folder.made_anew(tmp_path / "file/a"):
+        pytest.fail("it must be refused")
 
 
 def test_a_former_demo_is_deleted_and_links_are_not_followed(tmp_path: Path) -> None:

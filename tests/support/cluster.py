@@ -68,14 +68,14 @@ class Node(Kafka):
             command[command.index("-cp") + 1] = class_path(self._cluster.version)
         return command
 
-    def _wait_until_ready(self, offset: int) -> None:
+    def _wait_until_ready(self) -> None:
         """Three brokers that start at once take longer than one."""
-        wait_until(lambda: self._serves(offset) or self.pid is None, START_LIMIT, self.log.read_text)
+        wait_until(lambda: self._serves() or self.pid is None, START_LIMIT, self.log.read_text)
 
-    def _serves(self, offset: int) -> bool:
+    def _serves(self) -> bool:
         """Other versions log through other libraries, and say nothing here: those are asked for topics."""
         if self._cluster.version == jars.VERSION:
-            return READY in self.log.read_bytes()[offset:]
+            return READY in self.log.read_bytes()[self._offset :]
         try:
             return bool(asyncio.run(_nodes(self.bootstrap)))
         except (KafkaError, TimeoutError, OSError):

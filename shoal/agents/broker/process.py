@@ -8,6 +8,7 @@ import ctypes
 import fcntl
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -30,6 +31,8 @@ START_LIMIT = 300.0  # seconds; it takes 1 or 2, and more than 60 were seen on a
 SAY_EVERY = 10.0  # seconds of waiting for the start
 POLL = 0.02  # seconds between two looks at the log
 READY = b"Kafka Server started"
+FAULT = re.compile(r"error|exception|fatal|cannot|killed", re.IGNORECASE)  # in the line of Kafka's log that tells most
+TOLD = 300  # characters of a line of Kafka's log that an error shows
 SERVER_CLASS = "kafka.Kafka"
 # Free ports are sought below the range that the system gives to outgoing connections (32768 up, on Linux). A client
 # that reconnects to a dead broker's port inside that range can be given the very same port, connect to itself, and
@@ -113,6 +116,7 @@ class Broker:
         self.data = (data or Path(self._temporary.name if self._temporary else "")).absolute()
         self._process: subprocess.Popen[bytes] | None = None
         self._lock: int | None = None
+        self._offset = 0  # of the last start in the log
 
     @property
     def bootstrap(self) -> str:
@@ -128,6 +132,15 @@ class Broker:
         """The Java process, while it runs."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
+    def check(self) -> None:
+        """Check that Java, once started, still runs.
+
+        Raises:
+            KafkaError: it has ended; with what its log says of it.
+        """
+        if self._process is not None and self._process.poll() is not None:
+            raise KafkaError(f"Kafka ended by itself; {self._told(self.log.read_bytes()[self._offset :])}")
+
     def start(self) -> None:
         """Start, and return when the broker serves."""
         if self.pid:
@@ -138,9 +151,9 @@ class Broker:
             self._configure()
             if not (self.data / "log" / "meta.properties").exists():
                 self._format()
-            offset = self.log.stat().st_size
+            self._offset = self.log.stat().st_size
             self._process = _launch(self._java(SERVER_CLASS), self.log)
-            self._wait_until_ready(offset)
+            self._wait_until_ready()
         except BaseException:  # also Ctrl-C: nothing half started stays behind
             self.kill()
             raise
@@ -211,18 +224,19 @@ class Broker:
             command, capture_output=True, text=True, check=False, cwd=self.data, env=_environment()
         )
         if done.returncode:
-            self.log.write_text(done.stdout + done.stderr, "utf-8")
-            raise KafkaError(f"{self.data}: Kafka cannot format its storage; the reason is in {self.log}")
+            written = (done.stdout + done.stderr).encode()
+            self.log.write_bytes(written)
+            raise KafkaError(f"{self.data}: Kafka cannot format its storage; {self._told(written)}")
 
     def _cluster_id(self) -> str:
         """22 characters, none of which a command line takes for an option."""
         return uuid.uuid4().hex[:22]
 
-    def _wait_until_ready(self, offset: int) -> None:
+    def _wait_until_ready(self) -> None:
         began = reported = time.monotonic()
         while (now := time.monotonic()) < began + self._start_limit:
             ended = self.pid is None  # looked at before the log, so that the log is whole
-            written = self.log.read_bytes()[offset:]
+            written = self.log.read_bytes()[self._offset :]
             if READY in written:
                 return
             if ended:
@@ -239,7 +253,15 @@ class Broker:
     def _reason(self, written: bytes) -> str:
         if b"Address already in use" in written:
             return _taken(self.port)
-        return f"Kafka ended before it was ready; the reason is in {self.log}"
+        return f"Kafka ended before it was ready; {self._told(written)}"
+
+    def _told(self, written: bytes) -> str:
+        """What Java or Kafka wrote first of a fault, on a line or two, and where the rest is."""
+        lines = [line.strip() for line in written.decode("utf-8", "replace").splitlines() if line.strip()]
+        faults = (at for at, line in enumerate(lines) if FAULT.search(line))
+        first = next(faults, None)
+        told = "" if first is None else ": ".join(line[:TOLD] for line in lines[first : first + 2])
+        return f"its log says: {told}; more is in {self.log}" if told else f"the reason may be in {self.log}"
 
     def _end(self, number: signal.Signals) -> None:
         if self._process is not None:
@@ -271,7 +293,7 @@ def run_broker(port: int, data: Path, start_limit: float = START_LIMIT) -> None:
             print(f"Kafka is ready on {broker.bootstrap}, data in {broker.data}; Ctrl-C stops it", flush=True)
             while broker.pid:
                 time.sleep(0.2)
-            raise KafkaError(f"Kafka ended by itself; the reason may be in {broker.log}")
+            broker.check()
     except KeyboardInterrupt:
         return
 

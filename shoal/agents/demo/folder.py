@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from shoal.agents.audit import key_file
 from shoal.models.errors import ConfigError
@@ -26,8 +27,7 @@ def made_anew(path: Path) -> Iterator[Path]:
     folder = path.absolute()
     _refuse_foreign(folder, path)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / MARKER).open("a+", encoding="utf-8") as marker:
+        with _marker(folder, path) as marker:
             fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _empty(folder)
             marker.truncate(0)
@@ -40,11 +40,25 @@ def made_anew(path: Path) -> Iterator[Path]:
         ) from None
 
 
+def _marker(folder: Path, named: Path) -> TextIO:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return (folder / MARKER).open("a+", encoding="utf-8")
+    except OSError as error:
+        raise _unusable(named, error) from error
+
+
+def _unusable(named: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"{named}: cannot be used as the demo's folder ({error.strerror}); name another with --out")
+
+
 def _refuse_foreign(folder: Path, named: Path) -> None:
     try:
         foreign = folder.exists() and not (folder / MARKER).is_file() and any(folder.iterdir())
     except NotADirectoryError:
         foreign = True
+    except OSError as error:
+        raise _unusable(named, error) from error
     if foreign:
         raise ConfigError(f"{named}: exists and is not the folder of a demo, it is left alone; name another with --out")
 

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import orjson
 
-from shoal.agents.broker.process import dies_with
+from shoal.agents.broker.process import Broker, dies_with
 from shoal.models.errors import KafkaError
 
 STOP_LIMIT = 8.0  # seconds; a stop takes less than one. After that SIGKILL, which a worker survives without loss
@@ -45,11 +45,10 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 class WorkerProcess:
-    """A running `shoal worker`."""
+    """A running `shoal worker`, and the broker that it needs."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        self._process = process
-        self._log = log
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, broker: Broker) -> None:
+        self._process, self._log, self._broker = process, log, broker
 
     @property
     def pid(self) -> int:
@@ -61,23 +60,24 @@ class WorkerProcess:
         return READY in self._log.read_bytes()
 
     def check(self) -> None:
-        """Check that it still runs.
+        """Check that both still run.
 
         Raises:
-            KafkaError: it has ended; with the last line of its log.
+            KafkaError: one has ended; with what its log says of it.
         """
+        self._broker.check()
         if self._process.poll() is not None:
             last = _last_line(self._log.read_bytes()) or f"see {self._log}"
             raise KafkaError(f"the worker ended with status {self._process.returncode}: {last}")
 
 
 @contextmanager
-def worker(config: Path, log: Path) -> Iterator[WorkerProcess]:
+def worker(config: Path, log: Path, broker: Broker) -> Iterator[WorkerProcess]:
     """Run a worker as long as the context lasts; its log goes to a file."""
     with log.open("wb") as output:
         process = start("worker", str(config), stdout=output, stderr=output)
     try:
-        yield WorkerProcess(process, log)
+        yield WorkerProcess(process, log, broker)
     finally:
         stop(process)
 

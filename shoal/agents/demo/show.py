@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,17 +67,28 @@ def run_demo(open_scene: Callable[[Path], Scene], out: Path, view: View) -> Show
     """
     _check_installed()
     _forget_settings()
-    with ending_in_order(), folder.made_anew(out) as made, Broker(data=made / "kafka") as broker:
+    with ending_in_order(), folder.made_anew(out) as made, _watched(Broker(data=made / "kafka")) as broker:
         view.say(f"Kafka {jars.VERSION} is ready on {broker.bootstrap}")
         scene = open_scene(made)
         file = folder.write_config(made, scene.config(broker.bootstrap))
         config = load_config(file)
         progress = DemoProgress(config, scene.count, scene.due(config))
         asyncio.run(streaming.make_topics(progress.config))
-        with worker(file, made / "worker.log") as started:
+        with worker(file, made / "worker.log", broker) as started:
             asyncio.run(_stream(scene, progress, started, view))
         view.say("everything is released and logged; the worker has stopped")
         return _look_back(scene, progress, file, out, view)
+
+
+@contextmanager
+def _watched(broker: Broker) -> Iterator[Broker]:
+    """Run a broker; whatever fails once it has ended failed for that reason."""
+    with broker:
+        try:
+            yield broker
+        except Exception:
+            broker.check()
+            raise
 
 
 def _check_installed() -> None:
@@ -97,7 +109,7 @@ async def _stream(scene: Scene, progress: DemoProgress, started: WorkerProcess, 
     topic = ", ".join(progress.config.topics)
     view.say(f"a worker runs (process {started.pid}); {progress.count:,} {scene.events} go into topic {topic}")
     await streaming.stream(scene, progress, started, lambda: view.show(scene, progress))
-    await streaming.wait_for_log(progress)
+    await streaming.wait_for_log(progress, started)
 
 
 def _look_back(scene: Scene, progress: DemoProgress, config: Path, out: Path, view: View) -> Shown:

@@ -104,11 +104,12 @@ async def _at_end(consumer: AIOKafkaConsumer) -> bool:
     return all([await consumer.position(tp) >= end for tp, end in ends.items()])
 
 
-async def wait_for_log(progress: DemoProgress) -> None:
+async def wait_for_log(progress: DemoProgress, worker: WorkerProcess) -> None:
     """Return when the audit log holds every release; it may be a moment behind the topic."""
     until = time.monotonic() + PATIENCE
     with Ledger.open(progress.config.audit.url) as ledger:
         while True:
+            worker.check()
             logged: Counter[str] = Counter()
             for group, head in ledger.of(progress.config.kafka.app).heads().items():
                 logged[group.version.metric] += head.seq

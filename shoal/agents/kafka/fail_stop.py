@@ -7,6 +7,7 @@ is protected, offsets and counts are left out: they tell how many events there a
 """
 
 import asyncio
+import errno
 import os
 import re
 import sys
@@ -29,6 +30,15 @@ from shoal.models.printable import printable
 # What ends a task or a command in order. Every other exception is a failure: a panic of the kernel, too, which is no
 # `Exception`, and after which its state may be half changed.
 ORDERLY = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
+# What a machine denies to any program, and who can help.
+SHORTAGES = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "give this user the right, or name another place"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room, or name another place"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit of open files (ulimit -n)"),
+    **dict.fromkeys((errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP), "name another place"),
+    errno.ENOMEM: "give it more memory",
+    errno.EIO: "the device has a fault; see the system's log",
+}
 
 _ending = threading.Lock()  # held for good by who ends the process
 # Numbers that may count events: not those of names, versions, times or partitions.
@@ -73,6 +83,9 @@ def _describe(error: BaseException, where: str) -> str:
     meaning = explain(error)
     if meaning is not None:
         return f"{where}: {meaning}"
+    if isinstance(error, OSError) and error.errno in SHORTAGES:
+        file = f"{error.filename}: " if error.filename else ""
+        return f"{where}: {file}{error.strerror}; {SHORTAGES[error.errno]}; nothing half done was published"
     kind = type(error).__name__
     if isinstance(error, ClientError):
         return f"{where}: Kafka refused: {kind}: {str(error)[:300]}".replace("\n", " ")

@@ -7,7 +7,7 @@ partition 0 without a key, where bound refuses it with its reason.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
@@ -28,6 +28,7 @@ from shoal.stream.partitioning import PARTITIONERS
 
 IN_FLIGHT = 64  # batches
 BATCH = 2_000  # events
+STOP_LIMIT = 5.0  # seconds
 
 
 class OpenTick(NamedTuple):
@@ -72,15 +73,19 @@ async def produce_file(
 
 @asynccontextmanager
 async def producing(settings: KafkaSettings) -> AsyncIterator[AIOKafkaProducer]:
-    """A producer that is started and stopped."""
+    """A producer that is started, and stopped once all is sent; after a failure only if that is soon."""
     producer = AIOKafkaProducer(
         enable_idempotence=True, max_batch_size=settings.max_batch_bytes, linger_ms=5, **settings.connect("produce")
     )
     try:
         await producer.start()
         yield producer
-    finally:
-        await producer.stop()
+    except BaseException:  # where brokers are away it would wait for them, and Ctrl-C be in vain
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_LIMIT):
+                await producer.stop()
+        raise
+    await producer.stop()
 
 
 async def partitions_of(producer: AIOKafkaProducer, topic: str) -> int:

@@ -1,6 +1,7 @@
 """What Kafka refuses is said in words with a remedy; only what nobody foresaw is called a bug."""
 
 import asyncio
+import errno
 from types import SimpleNamespace
 
 import pytest
@@ -34,6 +35,12 @@ def test_what_has_no_sentence_keeps_its_name() -> None:
     assert explain(errors.KafkaTimeoutError()) is None
     assert describe(errors.KafkaTimeoutError(), "here") == "here: Kafka refused: KafkaTimeoutError: KafkaTimeoutError"
     assert "unexpected KeyError at an unknown place; this is a bug" in describe(KeyError("secret"), "here")
+
+
+def test_a_full_disk_is_no_bug() -> None:
+    full = OSError(errno.ENOSPC, "No space left on device", "out/releases")
+    assert describe(full, "here").startswith("here: out/releases: No space left on device; make room")
+    assert "this is a bug" in describe(OSError(errno.EBADF, "Bad file descriptor"), "here")
 
 
 def test_the_refusal_of_a_transaction_is_found_behind_what_the_client_says() -> None:
