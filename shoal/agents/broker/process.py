@@ -183,6 +183,12 @@ class Broker:
         if self._lock is not None:
             return
         try:
+            os.fsencode(self.data).decode("utf-8")
+        except UnicodeDecodeError:
+            raise KafkaError(
+                f"{self.data}: Java opens no files in a folder whose name is not UTF-8; rename it, or choose another"
+            ) from None
+        try:
             self.data.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.data / "broker.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:

@@ -155,6 +155,13 @@ def test_a_folder_of_any_name_holds_the_data(tmp_path: Path) -> None:
     assert [path.name for path in data.parent.iterdir()] == ["back\\slash"]
 
 
+def test_a_folder_that_java_cannot_name_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode("café".encode("latin-1"))
+    with pytest.raises(KafkaError, match="whose name is not UTF-8; rename it"):
+        Broker(data=folder).start()
+    assert not folder.exists()
+
+
 def test_storage_that_cannot_be_formatted_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "log").touch()
     with pytest.raises(KafkaError, match="cannot format its storage; its log says: .*Not a directory; more is in"):
