@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from shoal.agents.inspection.findings import BROKERS, POLICIES, RECORDS, RIGHTS, TOPICS, Asked, Findings
-from shoal.agents.inspection.passed import passed_releases
+from shoal.agents.inspection.passed import released
 from shoal.agents.inspection.record_keys import refuse_other_keys
 from shoal.agents.inspection.records import look_at_records
 from shoal.agents.inspection.times_ahead import in_words, pushes, unlimited
@@ -52,7 +52,7 @@ def _answering(findings: Findings, settings: KafkaSettings, config: Config, regi
         asyncio.run(refuse_other_keys(settings, config, verified))
     _times_ahead(findings, asked, config, verified)
     with findings.looking_at(TOPICS):
-        asked.passed = asyncio.run(passed_releases(settings, verified.partitions[settings.releases]))
+        asked.released = asyncio.run(released(settings, verified.partitions[settings.releases]))
     asked.warnings += _records(findings, settings, config, counts)
     return asked
 

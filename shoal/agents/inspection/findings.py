@@ -104,6 +104,13 @@ class Findings:
         return [section for section in self.sections.values() if section.lines]
 
 
+class Released(NamedTuple):
+    """Numbers of releases: in the topic, and before the group's offsets."""
+
+    held: int = 0
+    passed: int = 0
+
+
 @dataclass(slots=True)
 class Asked:
     """What Kafka was asked: what the ledger is to agree with, and what a person is to be told."""
@@ -111,7 +118,7 @@ class Asked:
     partitions: dict[str, int] = field(default_factory=dict)  # none unless everything is as it must be
     warnings: list[str] = field(default_factory=list)
     refused: str | None = None  # why a worker would not start
-    passed: int = 0  # releases that the audit log must have, for the consumer group has passed over them
+    released: Released | None = None  # None if the topic of releases was not looked at
     ahead: list[dict[str, Any]] = field(default_factory=list)  # how far a wrong clock can push each metric
 
     def fields(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.requests import Agreement
 from shoal.agents.audit.session import Session, load_config, read_key, refuse_absent, terms_of
 from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
-from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, Asked, Findings
+from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, Asked, Findings, Released
 from shoal.agents.inspection.lives import lives
 from shoal.agents.inspection.promises import in_words, promises
 from shoal.agents.inspection.times_ahead import times_expected_ahead
@@ -65,10 +65,11 @@ class Inspection:
             self._workers(self._names)
 
     def _all(self, config: Config, closing: ExitStack) -> None:
-        key, ledger = self._key(config), self._ledger(config, closing)
+        key, ledger, logged = self._key(config), self._ledger(config, closing), 0
         if ledger is not None:
             with self.findings.looking_at("ledger"):
                 config = config.under(terms_of(ledger, config))
+                logged = ledger.of(config.kafka.app).published_by_workers()  # before the topic, which is ahead of it
         asked = self._kafka(config, ledger)
         self._fields |= asked.fields()
         self._warn(config, asked)
@@ -76,7 +77,8 @@ class Inspection:
         agreement = book = persons = None
         if key is not None and ledger is not None:
             self._states(config, asked, Session(self._path, config, key, ledger))
-            self._logged(config, ledger, asked.passed)
+            if asked.released is not None:
+                self._logged(config, ledger, asked.released, logged)
             agreement = self._agree(Session(self._path, config, key, ledger), asked.partitions)
             if agreement is not None:
                 book, persons = ledger.budget_report(), ledger.persons()
@@ -164,14 +166,17 @@ class Inspection:
             return ledger
         return None
 
-    def _logged(self, config: Config, ledger: Ledger, passed: int) -> None:
-        """Whether the log has what workers take for logged: one that was restored from an older copy stays behind."""
+    def _logged(self, config: Config, ledger: Ledger, released: Released, before: int) -> None:
+        """Whether the log has what workers take for logged, and the topic all that was in the log before."""
         with self.findings.looking_at("ledger") as found:
-            lacks = passed - ledger.of(config.kafka.app).published_by_workers()
+            lacks = released.passed - ledger.of(config.kafka.app).published_by_workers()
             if lacks > 0:
                 raise LedgerError(behind(lacks, settings_of(config)))
-            if passed:
+            if released.passed:
                 found.ok("it has all releases that the consumer group has passed over")
+            if before > released.held:
+                found.warn(text := ahead(before - released.held, settings_of(config)))
+                self.warnings.append(text)
 
     def _agree(self, session: Session, partitions: dict[str, int]) -> Agreement | None:
         agreement, runs_files = None, not session.config.has_kafka
@@ -245,6 +250,15 @@ def ended(session: Session) -> Iterator[str]:
                 f"{VersionId.of(row)} ended {ended_when(row)} with the end of a file: the same "
                 "input may be repeated, another needs a higher version"
             )
+
+
+def ahead(more: int, settings: KafkaSettings) -> str:
+    """What follows for an audit log that has so many releases more than their topic."""
+    return (
+        f"it has {many(more, 'release')} that topic {settings.releases} lacks, as after topics were made anew: workers "
+        "make them again from events that are all there, and stop at the first that differs; restore the topics that "
+        "the log belongs to, or raise the versions of all metrics"
+    )
 
 
 def behind(lacks: int, settings: KafkaSettings) -> str:

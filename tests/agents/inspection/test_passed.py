@@ -102,3 +102,10 @@ def test_a_log_from_an_older_copy_is_found_and_comes_back(kafka: Kafka, tmp_path
         shoals.wait_audited()
         assert ledger(shoals.config)[1] is None
         shoals.stop_all()
+        # and where the topics are gone and made again, the check says what the log has more than they
+        with Kafka(data=tmp_path / "anew") as anew:
+            shoals.config.write_text(shoals.config.read_text().replace(kafka.bootstrap, anew.bootstrap))
+            anew.create_topic(f"{shoals.app}-events", partitions=1)
+            assert CliRunner().invoke(app, ["topics", str(shoals.config)]).exit_code == 0
+            (warned,) = ledger(shoals.config)[0]["warning"]
+            assert f"releases that topic {shoals.app}.releases lacks, as after topics were made anew" in warned
