@@ -79,15 +79,20 @@ install: $(INSTALLED)
 	@$(KERNEL) install || echo 'the kernel could not be built (see above): Python does the same, slower'
 
 KERNEL := $(BIN)/python -m distribution.kernel
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint requirements.lock
+# Of what an index offers, only the files whose hashes are locked are taken; what is ours needs nothing more then.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+LOCKS_demo := core geo demo
+LOCKS_test := $(LOCKS_demo) postgres test
+LOCKS_tools := $(LOCKS_test) tools
+LOCKED = $(PIP) --require-hashes --no-deps $(LOCKS_$(1):%=--requirement requirements/%.lock)
 
 # Last of all comes the stamp: whatever is interrupted is done again, whatever is done is instant.
-$(INSTALLED): pyproject.toml requirements.lock $(wildcard shoal/agents/broker/*.lock)
+$(INSTALLED): pyproject.toml $(wildcard requirements/*.lock shoal/agents/broker/*.lock)
 	@$(MAKE) --no-print-directory python
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@rm -f .venv/.has-*
 	@$(KERNEL) build & kernel=$$!; trap "kill $$kernel 2>/dev/null" INT TERM; \
-	{ $(PIP) --editable '.[$(EXTRA)]' && $(BIN)/python -m shoal.agents.broker.jars; }; status=$$?; wait $$kernel; exit $$status
+	{ $(call LOCKED,$(EXTRA)) && $(PIP) --no-deps --editable . && $(BIN)/python -m shoal.agents.broker.jars; }; status=$$?; wait $$kernel; exit $$status
 	touch $@ .venv/.has-$(EXTRA)
 
 python:
@@ -105,7 +110,7 @@ tested: EXTRA := test
 tested: $(TESTED) kernel
 
 $(TESTED): $(INSTALLED)
-	test -e .venv/.has-test || $(PIP) --editable '.[test]'
+	test -e .venv/.has-test || $(call LOCKED,test)
 	$(BIN)/python -m shoal.agents.broker.rehearsal
 	touch $@
 
@@ -115,7 +120,7 @@ tooled: EXTRA := tools
 tooled: $(TOOLED) kernel
 
 $(TOOLED): $(INSTALLED)
-	test -e .venv/.has-tools || $(PIP) --editable '.[tools]'
+	test -e .venv/.has-tools || $(call LOCKED,tools)
 	$(BIN)/python -m shoal.agents.broker.rehearsal
 	touch $(TESTED) $@
 
@@ -318,10 +323,10 @@ golden: tested
 lock:
 	rm -rf .venv
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[tools]'
-	$(BIN)/python -m pip freeze --exclude-editable > requirements.lock
+	$(PIP) uv packaging
+	$(BIN)/python -m distribution.locks
+	$(MAKE) tooled
 	$(BIN)/python -m distribution.sbom
-	$(MAKE) install
 
 # The time in it is that of the commit: who builds it again from the same commit has the same bytes.
 wheel: tooled
@@ -334,7 +339,7 @@ TARGET ?= x86_64-unknown-linux-gnu
 WHEELS := .venv/wheels
 wheels: wheel
 	test -x $(WHEELS)/bin/maturin || { $(BIN)/python -m venv $(WHEELS) \
-		&& $(WHEELS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement distribution/wheels.lock; }
+		&& $(WHEELS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/wheels.lock; }
 	PATH="$(CURDIR)/$(WHEELS)/bin:$$PATH" SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 		RUSTFLAGS="--remap-path-prefix=$(CURDIR)=/shoal --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=/cargo" \
 		maturin build --quiet --release --locked --zig --target $(TARGET) --compatibility manylinux_2_17 \

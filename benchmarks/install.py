@@ -14,7 +14,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from distribution.environment import ROOT, Environment, build_wheel
+from distribution import ROOT
+from distribution.environment import Environment, build_wheel
 from shoal.models.extras import MODULES
 
 TIMES = 5

@@ -25,7 +25,7 @@ from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
 from packageurl import PackageURL
 
-from distribution.environment import ROOT
+from distribution import ROOT
 from shoal import __version__
 
 KERNEL = ROOT / "kernel"

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-LOCK = ROOT / "requirements.lock"
+from distribution import ROOT
+from distribution.locks import locked
+
 MEGABYTE = 1_000_000
 
 
@@ -38,7 +39,9 @@ class Environment:
         made.run(sys.executable, "-m", "venv", "--without-pip", str(folder))
         wanted = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
         pip = (sys.executable, "-m", "pip", "--python", str(made.python), "--disable-pip-version-check")
-        made.run(*pip, "install", "--quiet", "--constraint", str(LOCK), wanted)
+        pins = folder / "pins.txt"  # of any extras: an installation with hashes would have to name all their packages
+        pins.write_text("".join(f"{name}=={version}\n" for name, version in locked().items()), "utf-8")
+        made.run(*pip, "install", "--quiet", "--constraint", str(pins), wanted)
         return made
 
     @property

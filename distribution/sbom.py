@@ -1,6 +1,6 @@
 """The wheel's bill of materials (CycloneDX), which lies in its `.dist-info/sboms`.
 
-    python -m distribution.sbom     write distribution/shoal.cdx.json again, after a change of requirements.lock
+    python -m distribution.sbom     write distribution/shoal.cdx.json again, after a change of requirements/*.lock
 
 It names what the wheel carries that is not ours, and all that an installation of it takes, in the locked versions:
 `required` is what everyone installs, `optional` what an extra adds (property `shoal:extras`), with Kafka's jars.
@@ -27,8 +27,9 @@ from packageurl import PackageURL
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from distribution.environment import LOCK, ROOT
+from distribution import ROOT
 from distribution.licences import field, licences_of
+from distribution.locks import locked
 from shoal import __version__
 from shoal.agents.broker import jars
 from shoal.agents.demo.shop.purchases import FILE
@@ -52,7 +53,7 @@ PLATFORM = {
 def bill_of_materials() -> str:
     """The bill, as JSON."""
     needed_by, edges = _closures()
-    versions = _locked()
+    versions = locked()
     ours = Component(
         type=ComponentType.LIBRARY, name="shoal", version=__version__, description=PROJECT["description"],
         bom_ref="shoal", purl=PackageURL("pypi", name="shoal", version=__version__),
@@ -120,11 +121,6 @@ def _closures() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
             edges[name].update(asked)
             waiting.extend(asked.items())
     return needed_by, edges
-
-
-def _locked() -> dict[str, str]:
-    pins = (line.split("==") for line in LOCK.read_text("utf-8").splitlines())
-    return {canonicalize_name(name): version for name, version in pins}
 
 
 def _package(name: str, version: str, extras: set[str]) -> Component:

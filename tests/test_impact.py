@@ -208,7 +208,13 @@ def test_what_all_tests_need_affects_all(project: Write) -> None:
         }
     )
     # then a change of what the first conftest.py imports affects all tests, but a command only its own
-    for path in ("pyproject.toml", "requirements.lock", "Makefile", "tests/conftest.py", "tests/support/nursery.py"):
+    for path in (
+        "pyproject.toml",
+        "requirements/core.lock",
+        "Makefile",
+        "tests/conftest.py",
+        "tests/support/nursery.py",
+    ):
         assert made.affected(path) == made.tests
     of_folder = {"tests/cli/test_plan.py", "tests/cli/deep/test_run.py"}
     for path in ("tests/cli/conftest.py", "tests/support/desk.py", "shoal/commands/plan.py"):

@@ -9,7 +9,7 @@ import tomllib
 import orjson
 import pytest
 
-from distribution.environment import ROOT
+from distribution import ROOT
 from shoal import __version__
 
 KERNEL = ROOT / "kernel"

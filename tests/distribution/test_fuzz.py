@@ -4,7 +4,7 @@ import re
 import tomllib
 from typing import Any
 
-from distribution.environment import ROOT
+from distribution import ROOT
 
 KERNEL = ROOT / "kernel"
 FUZZ = KERNEL / "fuzz"

