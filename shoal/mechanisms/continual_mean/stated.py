@@ -3,8 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
 
 from shoal.mechanisms.continual_mean.forecast import Expected, Prospect
+from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.source import About, is_useful, one_mean, width_of
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
 from shoal.mechanisms.life import life_of
@@ -12,6 +15,7 @@ from shoal.mechanisms.outlook import MOST_CAP, Look, Outlook, more_epsilon, spac
 from shoal.mechanisms.plan import Spec, varied
 from shoal.mechanisms.workload import Pattern, Stated, bias
 
+MOST_PROSPECTS = 64  # that are remembered
 INSTANTS = 1 << 14  # of a time without ticks
 SAMPLE_SD = math.sqrt(1 / 20)  # of the assumed law, Beta(2, 2)
 
@@ -97,7 +101,7 @@ class StatedMean:
         ticks = max(1, (self.over or 0) // spec.every) if isinstance(spec.every, int) else None
         pattern = self.stated.pattern(self.users, self.samples)
         mean = one_mean(spec, self.coordinate)
-        return mean.prospect(pattern, ticks, self.stated.spread), ticks or INSTANTS
+        return _prospect(mean, pattern, ticks, self.stated.spread), ticks or INSTANTS
 
     def _look(self, spec: Spec, ahead: Prospect, tick: int, ticks: int) -> Look:
         at = None if self.over is None else self.over * tick // ticks
@@ -124,6 +128,12 @@ class StatedMean:
             useful = is_useful(self._look(spec, ahead, middle, ticks), width)
             before, tick = (before, middle) if useful else (middle, tick)
         return self._look(spec, ahead, tick, ticks)
+
+
+@lru_cache(MOST_PROSPECTS)
+def _prospect(mean: MeanParameters, pattern: Pattern, ticks: int | None, spread: Fraction) -> Prospect:
+    """The releases to come of a mean; metrics of equal parameters share one, which is searched for its start once."""
+    return mean.prospect(pattern, ticks, spread)
 
 
 def _events(spec: Spec, pattern: Pattern) -> tuple[int, float]:
