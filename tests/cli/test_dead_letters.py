@@ -121,6 +121,7 @@ def test_records_are_written_once_repaired_and_sent_again(shop: Shop, tmp_path: 
     done = shop.call("--reason", "bad-time", "--out", str(out))
     assert (done.exit_code, done.stdout, done.stderr) == (0, f"{out}: 2 records of topic {shop.topic}\n", "")
     assert [json.loads(line) for line in out.read_text().splitlines()] == [json.loads(bad)] * 2
+    assert out.stat().st_mode & 0o777 == 0o600
     # then they can be repaired and sent as they are
     out.write_text(out.read_text().replace("yesterday", "2026-01-05"))
     shop.kafka.create_topic(shop.topic, 2)

@@ -189,7 +189,7 @@ class Broker:
                 f"{self.data}: Java opens no files in a folder whose name is not UTF-8; rename it, or choose another"
             ) from None
         try:
-            self.data.mkdir(parents=True, exist_ok=True)
+            self.data.mkdir(0o700, parents=True, exist_ok=True)  # it holds raw events
             lock = os.open(self.data / "broker.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise KafkaError(f"{self.data}: cannot keep Kafka's data here: {error.strerror}") from error

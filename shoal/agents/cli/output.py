@@ -84,10 +84,12 @@ def refuse_packed(**paths: str | Path | None) -> None:
             raise typer.BadParameter("nothing is packed here; write it plain, and run gzip FILE", param_hint=hint)
 
 
-def open_output(files: ExitStack, path: str) -> BinaryIO:
+def open_output(files: ExitStack, path: str, *, private: bool = False) -> BinaryIO:
     """What a command writes its lines to: a file, or with "-" stdout.
 
     A file appears when `files` is left in order; until then, and if the command fails, what was there stays whole.
+
+    private: the file holds raw events; a new one is for this user alone, whatever the umask is.
 
     Raises:
         InputError: the file cannot be written, or is a key or a database, which must not be lost.
@@ -100,13 +102,13 @@ def open_output(files: ExitStack, path: str) -> BinaryIO:
         raise InputError("an output has an empty name; name a file, or - for stdout")
     try:
         _refuse_precious(path)
-        in_its_place = _replaced(os.path.realpath(path)) if is_new_or_file(path) else Path(path).open("wb")
+        in_its_place = _replaced(os.path.realpath(path), private) if is_new_or_file(path) else Path(path).open("wb")
         return files.enter_context(in_its_place)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
 
 
-def open_lines(files: ExitStack, path: str) -> BinaryIO:
+def open_lines(files: ExitStack, path: str, *, private: bool = False) -> BinaryIO:
     """The output of a command that writes lines of text: a file as `open_output` makes it, or with "-" stdout.
 
     Standard output gets no control character of a text from data: what follows a pipe is often a terminal.
@@ -114,7 +116,7 @@ def open_lines(files: ExitStack, path: str) -> BinaryIO:
     Raises:
         InputError: as `open_output` does.
     """
-    file = open_output(files, path)
+    file = open_output(files, path, private=private)
     return cast(BinaryIO, PrintableFile(file)) if path == "-" else file
 
 
@@ -173,16 +175,17 @@ def writing(*paths: str | None, then: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def _replaced(path: str) -> Iterator[BinaryIO]:
-    """A file written under another name beside its place, and renamed at the end."""
+def _replaced(path: str, private: bool) -> Iterator[BinaryIO]:
+    """A file written under another name beside its place, readable by this user alone, and renamed at the end."""
     if _exists(path) and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     folder, name = os.path.split(path)
     handle, part = tempfile.mkstemp(prefix=f".{name[:100]}.", suffix=".part", dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
-            os.chmod(part, _mode_of(path))
             yield file
+        if not private or os.path.exists(path):
+            os.chmod(part, _mode_of(path))
         os.replace(part, path)
     except BaseException:
         Path(part).unlink(missing_ok=True)

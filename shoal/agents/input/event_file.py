@@ -333,6 +333,8 @@ def opened(path: str, *, is_gzip: bool | None = None) -> Iterator[tuple[BinaryIO
         yield sys.stdin.buffer, sys.stdin.buffer
         return
     with Path(path).open("rb") as raw:
+        if raw.seekable():
+            raw.seek(0)  # on macOS a file that is opened as /dev/fd/N goes on where N is
         head = raw.peek(len(GZIP))[: len(GZIP)]
         if head == GZIP if is_gzip is None else is_gzip:
             with gzip.open(raw) as unpacked:

@@ -1,7 +1,8 @@
 """Events in order of time: sorted on disk by SQLite, in bounded memory.
 
 The sort is stable: events of one time stay in the order of the file, and so do those without a readable time, which
-come last. The files lie in a folder that only this user can read, and are deleted with the run.
+come last. The files have no names once they are opened, so that nothing of the events stays on disk, however the run
+ends.
 """
 
 import sqlite3
@@ -76,7 +77,7 @@ class SortedFile(EventFile):
 
 @contextmanager
 def sorted_file(file: EventFile, config: Config, topic: str) -> Iterator[SortedFile]:
-    """A file that can be filled, and is gone afterwards.
+    """A file that can be filled; its place on disk is freed when the context or the process ends.
 
     Raises:
         ConfigError: the topic's metrics go by the times of several fields.
@@ -89,7 +90,7 @@ def sorted_file(file: EventFile, config: Config, topic: str) -> Iterator[SortedF
         )
     with TemporaryDirectory(prefix="shoal-sort-") as folder:
         events = SortedFile(file, config, topic, Path(folder))
-        try:
-            yield events
-        finally:
-            events.close()
+    try:  # SQLite goes on with the deleted file
+        yield events
+    finally:
+        events.close()

@@ -1,4 +1,7 @@
-"""Copies input that can be read only once, such as standard input, to a file: a run reads its input twice."""
+"""Copies input that can be read only once, such as standard input, to a file: a run reads its input twice.
+
+The file has no name, so that nothing of the input stays on disk, however the run ends.
+"""
 
 import os
 import shutil
@@ -7,14 +10,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryFile, gettempdir
 
 from shoal.models.errors import InputError
 
 
 @contextmanager
 def spooled(path: str) -> Iterator[str]:
-    """Where the bytes of an input can be read twice; a copy that only this user can read goes at the end.
+    """Path under which the bytes of an input can be read twice, until the context ends.
 
     Raises:
         InputError: there is no room for the copy.
@@ -24,7 +27,7 @@ def spooled(path: str) -> Iterator[str]:
         return
     if path == "-" and sys.stdin is None:
         raise InputError("standard input is closed; name a file, or send the events into a pipe")
-    with NamedTemporaryFile(prefix="shoal-input-") as copy:  # its mode is 0600
+    with TemporaryFile() as copy:  # its mode is 0600
         try:
             if path == "-":
                 shutil.copyfileobj(sys.stdin.buffer, copy)
@@ -34,10 +37,10 @@ def spooled(path: str) -> Iterator[str]:
             copy.flush()
         except OSError as error:
             raise InputError(
-                f"{path}: cannot be copied to {Path(copy.name).parent} ({error.strerror}); make room there, or name "
+                f"{path}: cannot be copied to {gettempdir()} ({error.strerror}); make room there, or name "
                 "another folder in TMPDIR"
             ) from None
-        yield copy.name
+        yield f"/dev/fd/{copy.fileno()}"
 
 
 def _is_pipe(path: Path) -> bool:

@@ -145,7 +145,7 @@ def dead_letters(
     name = choose_topic(loaded, topic)
     found, records = asyncio.run(refused_records(settings, loaded, name, frozenset(reason)))
     with writing(out), ExitStack() as files:
-        file = open_lines(files, out)
+        file = open_lines(files, out, private=True)
         file.writelines(records)
         file.flush()
     _say_unreadable(found.unreadable)

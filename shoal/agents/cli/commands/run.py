@@ -160,7 +160,7 @@ def _publish(
     names = (output, None if dead_letters is None else str(dead_letters))
     with writing(*names, then=AGAIN), ExitStack() as outputs:
         out = open_lines(outputs, output)
-        refused = None if dead_letters is None else open_lines(outputs, str(dead_letters))
+        refused = None if dead_letters is None else open_lines(outputs, str(dead_letters), private=True)
         session.register(file_run=True, topic=plan.topic)
         runner = FileRun(plan, kernel)
         shown = file.path if not session.config.is_discreet else None
@@ -176,7 +176,7 @@ def _nothing(output: str, dead_letters: Path | None) -> dict[str, Any]:
     with ExitStack() as outputs:
         for path in (output, dead_letters):
             if path is not None:
-                open_lines(outputs, str(path))
+                open_lines(outputs, str(path), private=path is dead_letters)
     return {"events": 0, "releases": 0, "counters": {}}
 
 
