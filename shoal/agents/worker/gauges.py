@@ -23,6 +23,7 @@ from prometheus_client.core import (
 from shoal import __version__
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.kafka.settings import AUDIT, BOUND, RELEASE
+from shoal.agents.log_stream import lines_lost
 from shoal.agents.worker.conditions import conditions
 from shoal.agents.worker.health import KINDS
 from shoal.agents.worker.readiness import Readiness
@@ -90,6 +91,7 @@ def _present(readiness: Readiness) -> Iterator[Metric]:
     yield _by("kind", "alarm", "whether an alarm is up", {kind: float(kind in alarms) for kind in {*KINDS, *alarms}})
     yield _one("audit_log_away", "whether the audit log could not be reached", host.sink.away)
     yield _one("brokers_away", "whether no broker could be reached", host.reach.away)
+    yield CounterMetricFamily("shoal_log_lines_lost", "log lines that could not be written to stderr", lines_lost())
 
 
 def _ledger(budget: BudgetReport | None) -> Iterator[Metric]:

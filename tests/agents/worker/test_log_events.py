@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "guides" / "watching.md"
 LEVELS = {"info", "warning", "error"}
 NAMED_BY_CALLERS = {"leave", "_say"}  # functions that log the event that they are given
-WRITTEN = {"fail_stop"}  # without the logger, for the process ends
+WRITTEN = {"fail_stop", "log_lines_lost"}  # without the logger: the process ends, or stderr itself says it
 
 
 def logged() -> Iterator[str]:

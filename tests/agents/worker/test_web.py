@@ -136,6 +136,7 @@ def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: P
             "shoal_lag_events": 0,
             "shoal_audit_log_away": 0,
             "shoal_brokers_away": 0,
+            "shoal_log_lines_lost_total": 0,
             "shoal_event_time_seconds few": 2 * hour,
             "shoal_event_time_ahead_seconds few": 0,
             "shoal_uncommitted_records": 0,

@@ -25,6 +25,7 @@ from shoal.agents.kafka.fail_stop import be_discreet
 from shoal.agents.kafka.settings import KafkaSettings, needed_settings
 from shoal.agents.kafka.topics import Verified, verify_topics
 from shoal.agents.lane import words_of
+from shoal.agents.log_stream import drop_unwritable_lines
 from shoal.agents.worker.app import ShoalApp
 from shoal.agents.worker.audit_feed import FIRST_DELAY, LAST_DELAY
 from shoal.agents.worker.health import Health
@@ -86,7 +87,8 @@ def worker(
 
 
 def log_json_lines() -> None:
-    """Log to stderr, one JSON object per line."""
+    """Log to stderr, one JSON object per line; a line that cannot be written is dropped."""
+    drop_unwritable_lines()
     structlog.configure(
         processors=[
             structlog.processors.TimeStamper(fmt="iso", utc=True),
