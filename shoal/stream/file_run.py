@@ -6,10 +6,9 @@ order (at, metric, group, seq). Memory grows with users and with what is open, n
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -23,6 +22,9 @@ from shoal.stream.release import ReleasePartition
 from shoal.stream.topic import TopicPlan
 
 CHUNK = 5_000  # records between two looks at the clock
+CHUNK_BYTES = 1 << 26  # of the lines of a chunk, beyond which it has fewer
+
+Item = TypeVar("Item")
 
 
 class Line(NamedTuple):
@@ -97,8 +99,7 @@ class FileRun:
 
     def outputs(self, lines: Iterable[Record], *, end: bool = True) -> Iterator[Output]:
         """Feed the lines; with `end`, close the last tick after them."""
-        remaining = iter(lines)
-        return self._outputs(iter(lambda: list(islice(remaining, CHUNK)), []), end=end)
+        return self._outputs(chunked(lines, CHUNK, lambda line: len(line.value or b"")), end=end)
 
     def outputs_of(self, blocks: Iterable[Sequence[Record]], *, end: bool = True) -> Iterator[Output]:
         """Likewise of lines that come many at once, lists of records or of the kernel's class."""
@@ -164,12 +165,25 @@ class FileRun:
         return earliest
 
 
+def chunked(items: Iterable[Item], most: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Lists of `most` items, or of fewer where they have more than CHUNK_BYTES."""
+    chunk, taken = list[Item](), 0
+    for item in items:
+        chunk.append(item)
+        taken += size(item)
+        if len(chunk) == most or taken > CHUNK_BYTES:
+            yield chunk
+            chunk, taken = [], 0
+    if chunk:
+        yield chunk
+
+
 def _chunks(blocks: Iterable[Sequence[Record]]) -> Iterator[Sequence[Record]]:
-    """Chunks of the same size as those of single lines: what is released does not depend on them, its order may."""
+    """Chunks as those of single lines: what is released does not depend on them, its order may."""
     waiting = Batches(())
     for block in blocks:
         waiting = Batches((*waiting.parts, block))
-        whole = len(waiting) // CHUNK * CHUNK
+        whole = len(waiting) if waiting.nbytes > CHUNK_BYTES else len(waiting) // CHUNK * CHUNK
         yield from (waiting[first : first + CHUNK] for first in range(0, whole, CHUNK))
         waiting = waiting[whole:]
     if waiting:

@@ -3,8 +3,8 @@
 A row of a table becomes the JSON event that `shoal produce` would send. Every cell becomes a text, except cells of
 value and time fields that are written as numbers; these remain the same numbers, digit by digit. `.5`, `+5`, `007` and
 blanks around a number are accepted, too: whether a program writes 0.5 as `.5`, or pads 5 to the width of 100, depends
-on the value, and whether a record is accepted must not. For the same reason such a cell may have any length. An empty
-cell is a missing field; a row with more cells than the header is no event.
+on the value, and whether a record is accepted must not. For the same reason such a cell may be as long as a row. An
+empty cell is a missing field; a row with more cells than the header is no event.
 """
 
 import csv
@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from hashlib import sha256
-from itertools import chain, islice, starmap
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -24,19 +24,19 @@ import orjson
 
 from shoal.agents.input.content import GZIP, LOOKED_AT, FileForm, delimiter_of, form_of, missing_columns
 from shoal.agents.input.json_values import JsonValues
+from shoal.agents.input.long_lines import LONGEST, RowTooLong, TableLines, blocks_of, lines_of
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
 from shoal.models.errors import InputError
 from shoal.models.extras import require
 from shoal.models.numerals import json_number
-from shoal.stream.file_run import Line, has_beat, line_of
+from shoal.stream.file_run import Line, chunked, has_beat, line_of
 from shoal.stream.machine import Record
 
 MAX_CELL = 1 << 24  # of other fields than value and time: a quote that is never closed would swallow the file
 LONGEST_CELL = 2**31 - 1  # the largest limit that the csv module takes on every platform
 AFTER_LAST = "end"  # a line that is added after the last one: it becomes a row of its own, unless a quote is not closed
 CHUNK = 1_000  # events that are read and hashed at a time
-BLOCK = 1 << 20  # bytes that are read at a time for the kernel
 LINES_NAMES = (".jsonl", ".ndjson", "-")
 JSON_NAMES = (".jsonl", ".ndjson", ".json")
 FEED_NAMES = (".pb", ".pbf", ".protobuf", ".bin")
@@ -114,7 +114,7 @@ class EventFile:
             opened(self.source, is_gzip=self._is_gzip) as (raw, file),
             closing(self._events(file)) as events,
         ):
-            while chunk := list(islice(events, CHUNK)):
+            for chunk in chunked(events, CHUNK, lambda event: len(event[1])):
                 yield chunk
                 on_bytes(raw.tell() if raw.seekable() else 0)
 
@@ -149,19 +149,12 @@ class EventFile:
         Raises:
             InputError: the file cannot be read.
         """
-        number, begun = 1, list[bytes]()
+        number = 1
         with self._readable(), opened(self.source, is_gzip=self._is_gzip) as (raw, file):
-            while block := file.read(BLOCK):
-                cut = block.rfind(b"\n") + 1
-                if not cut:
-                    begun.append(block)
-                    continue
-                whole = b"".join((*begun, block[:cut]))
-                yield number, whole
-                number, begun = number + whole.count(b"\n"), [block[cut:]]
+            for block in blocks_of(file):
+                yield number, block
+                number += block.count(b"\n")
                 on_bytes(raw.tell() if raw.seekable() else 0)
-            if rest := b"".join(begun):
-                yield number, rest
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -214,23 +207,24 @@ class EventFile:
             self.places = "record"
             yield from Feed(file, self.path, with_lengths=form is FileForm.FEEDS)
         else:
-            yield from events_in(file, 1)
+            yield from events_in(lines_of(file), 1)
 
     def _rows(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         self.is_table = True
         csv.field_size_limit(LONGEST_CELL)
         text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
-        first = text.readline(MAX_CELL)
+        lines, began = TableLines(text), 1
         used = {path for metric in self._metrics for path in _fields(metric)}
-        delimiter = delimiter_of(first, used, usual=self._delimiter)
         ended = []
 
         def after_last() -> Iterator[str]:
             ended.append(True)
             yield AFTER_LAST
 
-        rows = csv.reader(chain([first], text, after_last()), delimiter=delimiter)
         try:
+            first = next(lines, "")
+            delimiter = delimiter_of(first, used, usual=self._delimiter)
+            rows = csv.reader(chain([first], lines, after_last()), delimiter=delimiter)
             header = self.header = [_replaced(name) for name in next(rows, [])]
             if len(set(header)) != len(header):
                 places = [place for place, name in enumerate(header, 1) if header.count(name) > 1]
@@ -238,13 +232,18 @@ class EventFile:
             faults = [missing_columns(header, _fields(metric)) for metric in self._metrics]
             self.fault = None if None in faults else next(iter(faults), None)
             names = [(b"%s:" % orjson.dumps(name), name in self._numeric, name in used) for name in header]
-            began = rows.line_num + 1
+            began, lines.taken = rows.line_num + 1, 0
             for row in rows:
                 if ended and row != [AFTER_LAST]:
                     raise InputError(f"{self.path}: row {began} is not CSV (a quote is not closed); correct the file")
                 if row and not ended:
                     yield rows.line_num, self._event(names, row, rows.line_num)
-                began = rows.line_num + 1
+                began, lines.taken = rows.line_num + 1, 0
+        except RowTooLong:
+            raise InputError(
+                f"{self.path}: row {began} has more than {LONGEST:,} characters, maybe since a quote is not closed; "
+                "correct the file"
+            ) from None
         except csv.Error as error:
             raise InputError(f"{self.path}: row {rows.line_num} is not CSV ({error}); correct the file") from None
         finally:

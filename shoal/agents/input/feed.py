@@ -19,9 +19,9 @@ import orjson
 from google.protobuf.message import DecodeError, Message
 from google.transit.gtfs_realtime_pb2 import FeedEntity, FeedHeader, FeedMessage, VehiclePosition
 
+from shoal.agents.input.long_lines import LONGEST
 from shoal.models.errors import InputError
 
-LONGEST = 1 << 26  # bytes of what is read at once: a damaged length must not fill the memory
 MOST_OF_A_VARINT = 10  # bytes
 VARINT, FIXED_64, WITH_LENGTH, FIXED_32 = 0, 1, 2, 5  # how the wire format ends a field
 FIXED = {FIXED_64: 8, FIXED_32: 4}

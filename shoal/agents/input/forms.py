@@ -7,6 +7,7 @@ file's owner.
 import re
 from typing import Any
 
+from shoal.agents.input.long_lines import LONGEST, is_cut
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.reading import NEWEST
 from shoal.models.events import MISSING, Refused, getter, parse
@@ -47,6 +48,8 @@ def describe(trouble: Trouble) -> str:
     """The fault of a record, in words."""
     if trouble.is_garbled:
         return f"it is not UTF-8 text; {AS_UTF8}"
+    if is_cut(trouble.raw):
+        return f"its line is longer than {LONGEST:,} bytes; split or shorten it"
     if trouble.reason == "not-json" and b"\x00" in trouble.raw:
         return "it has zero bytes, so it is damaged; remove them, say by `tr -d '\\000'`"
     if trouble.reason in WHOLE:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from shoal.agents.input.long_lines import LONGEST
 from shoal.models.errors import InputError
 from shoal.models.events import LENIENT
 
 CHUNK = 1 << 20
-LONGEST = 1 << 26  # characters of an event: a damaged file must not be read into memory as a whole
 BETWEEN = re.compile(r"[ \t\r\n]*")
 CLOSING = ("}", "]", '"')
 

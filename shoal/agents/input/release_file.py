@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Callable, Iterator
 
 from shoal.agents.input.event_file import opened, unreadable
+from shoal.agents.input.long_lines import lines_of
 from shoal.models.errors import InputError
 
 LINES = 1_000  # between two reports of how far the file is read
@@ -17,7 +18,7 @@ def release_lines(path: str, on_bytes: Callable[[int], None] = lambda _: None) -
     """
     try:
         with opened(path) as (raw, file):
-            for number, line in enumerate(file, start=1):
+            for number, line in enumerate(lines_of(file), start=1):
                 if line.strip():
                     yield number, line
                 if number % LINES == 0:

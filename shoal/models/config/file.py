@@ -237,15 +237,20 @@ def read(text: str, path: Path) -> Config:
     """
     try:
         tree: dict[str, Any] = tomllib.loads(text, parse_float=Decimal)
+        zero = zero_character(tree, MODELS)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise ConfigError(
+            f"{path}: lists or tables are nested hundreds deep, which no key needs; remove them"
+        ) from None
     except (ValueError, ArithmeticError):  # of what turns digits into numbers
         raise ConfigError(f"{path}: not valid TOML: a number has too many digits; write a smaller one") from None
     for variable, (section, key) in ENVIRONMENT.items():
         if variable in os.environ and isinstance(tree.setdefault(section, {}), dict):
             tree[section][key] = os.environ[variable]
-    if (problem := zero_character(tree, MODELS)) is not None:
-        raise ConfigError(f"{path}: {problem}")
+    if zero is not None:
+        raise ConfigError(f"{path}: {zero}")
     try:
         config = Config.model_validate(tree)
     except ValidationError as error:

@@ -374,6 +374,12 @@ def test_a_file_that_is_none(tmp_path):
         load(written(tmp_path, "a = "))
 
 
+@pytest.mark.parametrize("deep", ["a = " + "[" * 100_000 + "]" * 100_000, ".".join(["a"] * 2_000) + " = 1"])
+def test_a_file_that_is_nested_deeply_is_refused_in_one_line(tmp_path, deep):
+    with pytest.raises(ConfigError, match=r"shoal.toml: lists or tables are nested hundreds deep, .* remove them$"):
+        load(written(tmp_path, deep))
+
+
 def test_a_file_that_an_editor_saved_in_its_way(tmp_path):
     assert load(written(tmp_path, "\ufeff" + GOOD)).metric == load(written(tmp_path, GOOD)).metric
     (tmp_path / "latin.toml").write_bytes("# Köln\n".encode("latin-1"))
