@@ -15,8 +15,14 @@ def main() -> None:
         signal.signal(signal.SIGTERM, leave)
     # No plugin of another package looks into our models, and none is searched for in all that is installed.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    from shoal.agents.cli.main import main as run
+    try:
+        from shoal.agents.cli.main import main as run
+    except Exception:  # no traceback where a file in the way is the reason
+        from shoal.agents.cli.shadows import shadow
 
+        if (hidden := shadow()) is None:
+            raise
+        sys.exit(f"shoal: {hidden}")
     run()
 
 

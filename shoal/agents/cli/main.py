@@ -7,6 +7,7 @@ import typer
 
 from shoal import __version__
 from shoal.agents.cli.lazy import STOPPED, Command, Group, Table, group_of
+from shoal.agents.cli.shadows import shadow
 from shoal.agents.cli.stdout import StdoutError, flush_stdout, give_up_stdout, watch_stdout
 from shoal.models.errors import ShoalError
 from shoal.models.printable import printable
@@ -70,6 +71,7 @@ def _options(
 def main() -> None:
     """Run a command; a user's mistake is one line, never a traceback."""
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it logs, our errors say once and in one line
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it remarks on a home that cannot be written
     watch_stdout()
     try:
         _call()
@@ -89,9 +91,11 @@ def main() -> None:
     except SystemExit:
         raise
     except BaseException as error:  # a bug, a panic of the kernel too; its text and traceback may hold a value
-        from shoal.agents.kafka.fail_stop import describe
+        if (said := shadow()) is None:
+            from shoal.agents.kafka.fail_stop import describe
 
-        print(printable(f"shoal: {describe(error, 'this command')}"), file=sys.stderr)
+            said = describe(error, "this command")
+        print(printable(f"shoal: {said}"), file=sys.stderr)
         sys.exit(1)
     finally:
         give_up_stdout()

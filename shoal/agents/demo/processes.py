@@ -23,9 +23,9 @@ READY = b'"event": "owns"'  # the worker's log line once its partitions are rest
 
 
 def start(*words: str, stdout: int | IO[bytes], stderr: int | IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start `shoal WORDS` with this interpreter."""
+    """Start `shoal WORDS` with this interpreter; no file of the current folder is imported (-P)."""
     return subprocess.Popen(  # noqa: S603  # our own command
-        [sys.executable, "-m", "shoal", *words],
+        [sys.executable, "-P", "-m", "shoal", *words],
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=stderr,
