@@ -9,6 +9,10 @@ from shoal.agents.cli.stopping import leave
 
 def main() -> None:
     """Watch for signals, then import and run the command line, which takes half a second."""
+    if sys.platform == "win32":
+        sys.exit(
+            "shoal: Windows has no file locks that keep a key to one process; run shoal in WSL, or on Linux or macOS"
+        )
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # `nohup` has it ignored
         signal.signal(signal.SIGHUP, _as_sigterm)
     if sys.argv[1:2] == ["worker"]:

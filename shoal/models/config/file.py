@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, field_validator
 
 from shoal.mechanisms.spec import USER_SLOT
-from shoal.models.config.addresses import addresses_of
+from shoal.models.config.addresses import HOST, addresses_of
 from shoal.models.config.cell import CellSection
 from shoal.models.config.clip import ClipSection
 from shoal.models.config.complaints import complaint, zero_character
@@ -122,6 +122,16 @@ class WebSection(Section):
         description="with relation add-remove: true shows counts of events, refusals, backlogs and offsets, for those "
         "who may see the events; metrics of relation values always have them",
     )
+
+    @field_validator("names")
+    @classmethod
+    def _has_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not HOST.fullmatch(name):
+                raise ValueError(
+                    f"{name!r} is not the name of a host; write it without port or path, as in board.example"
+                )
+        return value
 
 
 class Config(Section):
