@@ -28,6 +28,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
+    "Server": "shoal",  # and no versions
 }
 OF_CLIENTS = (HttpProcessingError, ConnectionError, web.RequestPayloadError)  # errors that a client causes
 
