@@ -16,7 +16,7 @@ import orjson
 import typer
 
 from shoal.agents.audit import key_file
-from shoal.models.errors import InputError
+from shoal.models.errors import InputError, LedgerError
 from shoal.models.printable import printable_lines
 
 REPORT_EVERY = 10.0  # seconds
@@ -39,6 +39,19 @@ def show(text: str) -> None:
 def result(fields: dict[str, Any], *, as_json: bool, text: Callable[[], str], to_stderr: bool = False) -> None:
     """Print a command's result, for a program or for a person."""
     (say if to_stderr else show)(orjson.dumps(fields, default=str).decode() if as_json else text())
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask on the terminal, unless `yes`.
+
+    Raises:
+        LedgerError: there is no terminal to ask on.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise LedgerError("nothing is written: there is no terminal to ask on; add --yes")
+    typer.confirm(question, abort=True, err=True)
 
 
 @contextmanager

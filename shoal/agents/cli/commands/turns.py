@@ -1,6 +1,5 @@
 """Commands that decide how a topic is read from then on: an entry of the ledger, with who made it and when."""
 
-import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.session import load_config, open_session, terms_of
 from shoal.agents.audit.turns import epoch_of
-from shoal.agents.cli.output import AsJson, ConfigPath, result, say
+from shoal.agents.cli.output import AsJson, ConfigPath, confirm, result, say
 from shoal.agents.inspection.clocks import Position, positions
 from shoal.agents.inspection.losses import Acceptance
 from shoal.agents.inspection.states import read_states
@@ -43,7 +42,7 @@ def restart_clock(config: ConfigPath, topic: Topic, by: By, yes: Yes = False, as
         found, ending = _now(ledger, settings, loaded, topic)
         for line in _words(topic, found, ending):
             say(f"shoal: {line}")
-        _confirm("Restart the clocks?", yes=yes)
+        confirm("Restart the clocks? The ledger keeps it for good", yes=yes)
         epoch = ledger.of(loaded.kafka.app).restart_clock(topic, by)
     fields = {
         "topic": topic, "epoch": epoch, "by": by, "ends": [list(version[1:]) for version in ending],
@@ -94,7 +93,7 @@ def accept_loss(
             say(f"shoal: {loss.words}; lost and given up are {loss.place.words()}")
         for line in _consequences(loaded, topic):
             say(f"shoal: {line}")
-        _confirm("Accept the loss?", yes=yes)
+        confirm("Accept the loss? The ledger keeps it for good", yes=yes)
         found = acceptance.accept(losses, by)
     fields = {"topic": topic, "by": by, "losses": [_fields(loss) for loss in found]}
     lines = [loss.words() for loss in found]
@@ -165,16 +164,3 @@ def _words(topic: str, found: list[Position], ending: list[VersionId]) -> Iterat
             f"{version} keeps its clock, and ends when its version is raised; what it released stays, and its charge"
         )
     yield f"versions of topic {topic} that are registered afterwards are charged, and begin where workers are by then"
-
-
-def _confirm(question: str, *, yes: bool) -> None:
-    """Ask on the terminal, unless `yes`.
-
-    Raises:
-        LedgerError: there is no terminal to ask on.
-    """
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise LedgerError("nothing is written: there is no terminal to ask on; add --yes")
-    typer.confirm(f"{question} The ledger keeps it for good", abort=True, err=True)
