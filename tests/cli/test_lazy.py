@@ -109,8 +109,10 @@ def test_a_shell_completes_commands_without_importing_them():
     offered, modules = completed("shoal ")
     assert offered == list(COMMANDS)
     assert not modules.intersection({*HEAVY} - {"pydantic"})  # which Typer itself imports
-    assert completed("shoal audit re")[0] == ["replay"]
-    assert completed("shoal au", "fish")[0] == ["audit\tProofs of what was released, and what is kept of one user."]
+    assert completed("shoal audit rep")[0] == ["replay"]
+    assert completed("shoal au", "fish")[0] == [
+        "audit\tProofs and copies of what was released, and what is kept of one user."
+    ]
 
 
 def test_a_shell_completes_the_options_of_a_command():

@@ -33,7 +33,7 @@ def check_whole(connection: Connection) -> None:
     Raises:
         LedgerError: one of them has lost rows.
     """
-    for table, reason in _losses(connection):
+    for table, reason in losses(connection):
         raise lost_rows(table, reason)
 
 
@@ -45,7 +45,7 @@ def lost_rows(table: str, reason: str) -> LedgerError:
     )
 
 
-def _losses(connection: Connection) -> Iterator[tuple[str, str]]:
+def losses(connection: Connection) -> Iterator[tuple[str, str]]:
     """Each table that lost rows, and what shows it."""
     budget, changes, versions, owners = (
         connection.execute(select(table).limit(1)).first() is not None

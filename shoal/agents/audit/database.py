@@ -44,6 +44,14 @@ class NotMigrated(LedgerError):
     """The schema is that of an older version, and who asks does not migrate it."""
 
 
+class NoLog(LedgerError):
+    """The database has no schema of an audit log."""
+
+
+class Damaged(NoLog):
+    """The file is not a SQLite database, or pages of it are damaged."""
+
+
 def now() -> str:
     """The wall clock, for people to read: no release and no decision depends on it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -120,7 +128,8 @@ def _sqlite(url: URL, patience: float) -> Engine:
     @event.listens_for(engine, "connect")
     def connect(connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = None  # the driver opens no transactions; `begin` does
-        _use_wal(connection, patience)
+        if "immutable" not in url.query:  # a copy that is only read
+            _use_wal(connection, patience)
         connection.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")  # a release is in the log before it is shown, power cut or not
@@ -202,8 +211,8 @@ def _reachable(url: URL) -> Iterator[None]:
         raise Unavailable("audit log: all connections are busy") from error
     except DBAPIError as error:
         code = getattr(error.orig, "sqlite_errorcode", None)
-        if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            raise LedgerError("[audit] url: the file is no SQLite database, or damaged; restore it") from error
+        if code is not None and code & PRIMARY in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            raise Damaged("[audit] url: the file is no SQLite database, or damaged; run shoal audit restore") from error
         first = (str(error.orig).strip().splitlines() or [type(error.orig).__name__])[0]
         if code is not None and code & PRIMARY in NO_RIGHT and (why := _forbidden(url)):
             raise LedgerError(why) from error
@@ -224,23 +233,28 @@ def bring_to_head(database: Database, *, migrate: bool) -> str:
     if not migrate:
         raise _not_migrated(found)
     with database.write() as connection:
-        if not database.is_sqlite:
-            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
-        current = _revision(connection)  # of now: another process may have been here first
-        if current != revisions()[-1]:
-            from shoal.agents.audit.migration import upgrade  # a quarter of what a command imports, and seldom needed
-
-            upgrade(connection)
-        if current is None:
-            connection.execute(insert(Log).values(one=1, id=secrets.token_hex(16), created=now()))
+        make_schema(connection)
         return log_id(connection)
+
+
+def make_schema(connection: Connection) -> None:
+    """Bring the schema to the one this code knows, in the caller's transaction; a log that is made gets a random id."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
+    current = _revision(connection)  # of now: another process may have been here first
+    if current != revisions()[-1]:
+        from shoal.agents.audit.migration import upgrade  # a quarter of what a command imports, and seldom needed
+
+        upgrade(connection)
+    if current is None:
+        connection.execute(insert(Log).values(one=1, id=secrets.token_hex(16), created=now()))
 
 
 def _not_migrated(found: str | None) -> LedgerError:
     """What only reads changes no schema, not even that of a SQLite file: workers of an older version may write it."""
     remedy = "run `shoal migrate CONFIG`"
     if found is None:
-        return LedgerError(f"[audit] url: schema not migrated: {remedy}")
+        return NoLog(f"[audit] url: schema not migrated: {remedy}")
     return NotMigrated(
         f"[audit] url: schema not migrated, it is of an older version of shoal ({found}, not {revisions()[-1]}); stop "
         f"workers of that version, then {remedy}"

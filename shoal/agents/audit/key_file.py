@@ -144,6 +144,20 @@ def compare(path: Path, log_id: str, app: str, names: Iterable[NoiseName], logge
         _unknown(path, noise, app, names, logged())
 
 
+def refuse_other_log(path: Path, log_id: str, copy: Path) -> None:
+    """Refuse a copy of another audit log than the one to which `FILE.used`, if it is there, binds a key.
+
+    Raises:
+        KeyFileError: it is of another log.
+    """
+    bound, _ = _read_used(path, log_id)
+    if bound != log_id:
+        raise KeyFileError(
+            f"{copy}: is a copy of audit log {log_id}, and the key {path} belongs to audit log {bound}; use a copy of "
+            "that log, or put the key of this one back"
+        )
+
+
 @contextmanager
 def _held(path: Path, log_id: str) -> Iterator[Noise]:
     """Noise entries of `FILE.used`, which is locked against other processes within the block."""
@@ -250,14 +264,14 @@ def _write_used(path: Path, used: dict[str, Any], *, force: bool = True) -> None
                 os.fsync(file.fileno())
         part.replace(_used(path))
         if force:
-            _sync_folder(part.parent)
+            sync_folder(part.parent)
     except OSError as error:
         raise KeyFileError(
             f"{_used(path)} cannot be written ({error.strerror}); the folder of a key must be writable for its user"
         ) from None
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Let the new name survive a power cut."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

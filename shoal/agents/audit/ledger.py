@@ -9,6 +9,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Self
 
+from sqlalchemy import URL, func, select
+
 from shoal.agents.audit import budget, owners, registration
 from shoal.agents.audit.app_ledger import AppLedger
 from shoal.agents.audit.budget import BudgetReport
@@ -18,7 +20,7 @@ from shoal.agents.audit.key_file import NoiseUse
 from shoal.agents.audit.requests import Agreement, Request
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
-from shoal.models.tables import MetricVersion
+from shoal.models.tables import MetricVersion, Release
 from shoal.models.version import NoiseName, VersionId
 
 
@@ -32,7 +34,7 @@ class Ledger:
         self.run = secrets.token_hex(16)
 
     @classmethod
-    def open(cls, url: str, *, migrate: bool | None = None) -> Self:
+    def open(cls, url: str | URL, *, migrate: bool | None = None) -> Self:
         """Open a log, and migrate its schema: None does so for SQLite alone, as every command but `migrate` wants."""
         database = Database(url)
         try:
@@ -93,6 +95,11 @@ class Ledger:
         """The registered versions of every app, as detached rows."""
         with self.database.read() as connection:
             return registration.versions(connection)
+
+    def count_releases(self) -> int:
+        """The number of releases of every app."""
+        with self.database.read() as connection:
+            return int(connection.execute(select(func.count()).select_from(Release)).scalar_one())
 
     def persons(self) -> dict[str, str]:
         """The user field of each topic that names a person, by topic."""

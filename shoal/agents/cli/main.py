@@ -37,10 +37,12 @@ COMMANDS: Table = {
     "restart-clock": Command(f"{HERE}.turns:restart_clock", "Restart a clock that a wrong time took too far."),
     "broker": Command(f"{HERE}.kafka:broker", "Run a real Kafka on this machine, for development."),
     "audit": Group(
-        "Proofs of what was released, and what is kept of one user.",
+        "Proofs and copies of what was released, and what is kept of one user.",
         {
             "verify": Command(f"{HERE}.audit:verify", "Check the audit log; needs no key."),
             "replay": Command(f"{HERE}.audit:replay", "Make every release again and compare every byte."),
+            "backup": Command(f"{HERE}.audit:backup", "Copy the audit log while workers run, and check the copy."),
+            "restore": Command(f"{HERE}.audit:restore", "Replace the audit log by a copy that is in order."),
             "user": Command(f"{HERE}.audit:user", "Tell what workers keep of one user."),
         },
     ),

@@ -1,32 +1,35 @@
 """Commands about the audit log: `shoal migrate` makes its schema, `shoal audit` proves what was released.
 
 `audit verify` asks SQL and topic alone; `audit replay` also needs the contributions, or the events, and the key.
-`audit user` reads changelogs, and needs neither.
+`audit user` reads changelogs, and needs neither. `audit backup` and `audit restore` copy the log, and need no key.
 """
 
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from sqlalchemy import func, select
 
+from shoal.agents.audit import key_file
+from shoal.agents.audit.copies.copy import faults, open_copy, refuse_faulty, write_copy
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.session import load_config, open_session
 from shoal.agents.audit.verify import Finding, compare_topic
 from shoal.agents.audit.verify import verify as verify_log
-from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
+from shoal.agents.cli.output import AsJson, ConfigPath, confirm, progress, result, say
+from shoal.agents.input.same_files import deployment_files, log_files, refuse_same
 from shoal.agents.kafka.settings import KafkaSettings, needed_settings, settings_of
 from shoal.agents.lane import lane_named
 from shoal.agents.process_settings import quiet_libraries, tune_garbage_collector
 from shoal.mechanisms import words
 from shoal.mechanisms.accounts import Holding
+from shoal.mechanisms.words import many
 from shoal.models.config.file import Config, load
-from shoal.models.errors import AuditError, KafkaError
+from shoal.models.errors import AuditError, KafkaError, LedgerError
 from shoal.models.events import Refused, read_user
-from shoal.models.tables import Release
 from shoal.models.times import iso
 
 if TYPE_CHECKING:  # what speaks to Kafka: who asks SQL alone should not wait for it
@@ -60,7 +63,13 @@ def migrate(config: ConfigPath, as_json: AsJson = False) -> None:
         result(fields, as_json=as_json, text=lambda: f"audit log {ledger.log_id}: schema up to date")
 
 
-def verify(config: ConfigPath, as_json: AsJson = False) -> None:
+def verify(
+    config: ConfigPath,
+    copy: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Check a copy of shoal audit backup in place of the log.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Check the audit log: hash chains, equivocation, ledger, and its releases against the topic. It needs no key.
 
     A line for each finding, and exit 1. A log that ends before the topic is behind, which is no finding. Without
@@ -70,12 +79,100 @@ def verify(config: ConfigPath, as_json: AsJson = False) -> None:
     """
     quiet_libraries()
     loaded = load_config(config)
-    with Ledger.open(loaded.audit.url) as ledger:
-        findings = verify_log(ledger) + _topic_findings(loaded, ledger)
-        with ledger.database.read() as connection:
-            releases = connection.execute(select(func.count()).select_from(Release)).scalar_one()
+    with open_copy(copy) if copy else Ledger.open(loaded.audit.url) as ledger:
+        findings = faults(ledger, copy) if copy else verify_log(ledger)
+        findings += _topic_findings(loaded, ledger)
+        releases = ledger.count_releases()
     failures, notes = [f for f in findings if f.failure], [f for f in findings if not f.failure]
-    _conclude(failures, notes, {"releases": releases}, f"the audit log is in order: {releases} releases", as_json)
+    text = _in_order(copy, releases) if copy else f"the audit log is in order: {releases} releases"
+    _conclude(failures, notes, {"releases": releases}, text, as_json)
+
+
+def _in_order(copy: Path, releases: int) -> str:
+    return f"{copy}: {many(releases, 'release')}, in order"
+
+
+def backup(
+    config: ConfigPath,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file; one that exists is not overwritten.")],
+    as_json: AsJson = False,
+) -> None:
+    """Copy the audit log into a file while workers run, and check the copy. It needs neither key nor Kafka.
+
+    A copy of SQLite or of PostgreSQL is a SQLite file, mode 0600. It appears when it is whole and in order. Check it
+    later with shoal audit verify CONFIG --copy FILE.
+
+    Example: shoal audit backup shoal.toml backup/shoal.db
+    """
+    loaded = load_config(config)
+    refuse_same({"FILE": file}, deployment_files(config, loaded))
+    with Ledger.look(loaded.audit.url) as ledger:
+        if not ledger.is_there:
+            raise LedgerError("[audit] url: there is no audit log yet, so there is nothing to copy")
+        releases = write_copy(ledger, file)
+        fields = {"file": str(file), "log": ledger.log_id, "releases": releases}
+    result(fields, as_json=as_json, text=lambda: _in_order(file, releases))
+
+
+def restore(
+    config: ConfigPath,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy that shoal audit backup made.")],
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Lose without asking what the copy lacks; without a terminal this is needed.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Replace the audit log by a copy that is in order, all or nothing. Stop all workers and timers before.
+
+    If the present log has more than the copy, it says what would be lost, and asks. The group's offsets of APP.releases
+    and APP.activations are set to the beginning: workers read these again, and skip what the log has. Kafka does that
+    only while the group has no members. It is safe to repeat.
+
+    Example: shoal audit restore shoal.toml backup/shoal.db
+    """
+    from shoal.agents.audit.copies.restore import apps_of_workers, lacking
+    from shoal.agents.audit.copies.restore import restore as restore_log
+
+    quiet_libraries()
+    loaded = load_config(config)
+    url = loaded.audit.url
+    refuse_same(log_files(url), {"FILE": file})
+    with open_copy(file) as copy:
+        releases = refuse_faulty(copy, file, f"use another copy, or see all: shoal audit verify {config} --copy {file}")
+        key_file.refuse_other_log(loaded.privacy.key_file, copy.log_id, file)
+        if lost := lacking(copy, url):
+            say(f"shoal: {file} lacks of the present log: {'; '.join(lost)}")
+            say("shoal: workers read their releases and activations again from the topics; all else is lost")
+            confirm("Replace the audit log?", yes=yes)
+        topics, away = _read_again(loaded)
+        aside = restore_log(copy, url)
+        apps = apps_of_workers(copy)
+    if aside is not None:
+        say(f"shoal: note: the log that was there is damaged, and kept as {aside}")
+    if others := ", ".join(sorted(apps - {loaded.kafka.app})):
+        say(f"shoal: note: run this with the configuration of {others}, too, before its workers start")
+    fields = {"file": str(file), "log": copy.log_id, "releases": releases, "read_again": topics}
+    lines = [f"audit log {copy.log_id}: {many(releases, 'release')}, restored from {file}"]
+    lines += [f"workers read {topic} again from its beginning" for topic in topics]
+    result(fields, as_json=as_json, text=lambda: "\n".join(lines))
+    if away is not None and loaded.kafka.app in apps:
+        raise KafkaError(f"{away}; the group's offsets are not set: run this command again when brokers answer")
+
+
+def _read_again(config: Config) -> tuple[list[str], KafkaError | None]:
+    """The topics that workers read again, and why none if brokers are away."""
+    if not config.has_kafka:
+        return [], None
+    from shoal.agents.audit.copies.group import is_away, read_again
+
+    settings = settings_of(config)
+    try:
+        waiting = f"shoal: waiting until group {settings.app} has no members"
+        return asyncio.run(read_again(settings, lambda: say(waiting))), None
+    except KafkaError as error:
+        if not is_away(error):
+            raise
+        return [], error
 
 
 def _topic_findings(config: Config, ledger: Ledger) -> list[Finding]:
