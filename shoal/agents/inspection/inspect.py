@@ -171,7 +171,7 @@ class Inspection:
         with self.findings.looking_at("ledger") as found:
             lacks = released.passed - ledger.of(config.kafka.app).published_by_workers()
             if lacks > 0:
-                raise LedgerError(behind(lacks, settings_of(config)))
+                raise LedgerError(behind(lacks, self._path))
             if released.passed:
                 found.ok("it has all releases that the consumer group has passed over")
             if before > released.held:
@@ -261,12 +261,10 @@ def ahead(more: int, settings: KafkaSettings) -> str:
     )
 
 
-def behind(lacks: int, settings: KafkaSettings) -> str:
+def behind(lacks: int, config: Path) -> str:
     """What to do about an audit log that lacks so many releases which no worker will read again by itself."""
-    topics = f"--topic {settings.releases} --topic {settings.activations}"
     return (
         f"it lacks {many(lacks, 'release')} that the consumer group has passed over, as after it was restored from an "
-        "older copy; stop all workers, set the group's offsets to the beginning with kafka-consumer-groups "
-        f"--bootstrap-server {settings.brokers} --group {settings.app} --reset-offsets --to-earliest {topics} "
-        "--execute, and start them: what the log has is skipped"
+        f"older copy by other means; stop all workers, run shoal audit restore {config} FILE with a copy of it, which "
+        "has workers read their releases again, and start them: what the log has is skipped"
     )

@@ -1,15 +1,10 @@
 """An audit log that was restored from a copy older than the topics is found, and what is said brings it back."""
 
-import asyncio
 import shutil
-import sqlite3
-import time
-from contextlib import closing
 from pathlib import Path
 
 import orjson
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from typer.testing import CliRunner
 
 from shoal.agents.cli.main import app
@@ -32,39 +27,16 @@ def ledger(config: Path) -> tuple[dict[str, list[str]], BaseException | None]:
     return said, ran.exception
 
 
-def copy_log(folder: Path, name: str) -> None:
-    with closing(sqlite3.connect(folder / "shoal.db")) as log, closing(sqlite3.connect(folder / name)) as copy:
-        log.backup(copy)
-
-
 def restore_log(folder: Path, name: str) -> None:
     for file in folder.glob("shoal.db*"):
         file.unlink()
     shutil.copy(folder / name, folder / "shoal.db")
 
 
-def set_to_the_beginning(shoals: Deployment) -> None:
-    """As kafka-consumer-groups does, once the group has no member any more."""
-
-    async def set_offsets() -> None:
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=shoals.kafka.bootstrap, group_id=shoals.app, enable_auto_commit=False
-        )
-        await consumer.start()
-        try:
-            names = (f"{shoals.app}.releases", f"{shoals.app}.activations")
-            places = [TopicPartition(name, number) for name in names for number in range(PARTITIONS)]
-            consumer.assign(places)
-            await consumer.commit(await consumer.beginning_offsets(places))
-        finally:
-            await consumer.stop()
-
-    for _ in range(60):
-        try:
-            return asyncio.run(set_offsets())
-        except Exception:  # a worker that ended counts for a session
-            time.sleep(1)
-    raise AssertionError("the group is not empty")
+def audit(name: str, shoals: Deployment, *arguments: str) -> str:
+    ran = CliRunner().invoke(app, ["audit", name, str(shoals.config), *arguments])
+    assert ran.exit_code == 0, ran.exception
+    return ran.output
 
 
 @pytest.mark.slow
@@ -76,7 +48,7 @@ def test_a_log_from_an_older_copy_is_found_and_comes_back(kafka: Kafka, tmp_path
         shoals.worker().wait_owns(3)
         shoals.produce(events[:300])
         wait_until(lambda: rows(shoals.config)[0] >= 5, 60, lambda: f"{rows(shoals.config)} in SQL")
-        copy_log(tmp_path, "copy.db")
+        audit("backup", shoals, str(tmp_path / "copy.db"))
         shoals.produce(events[300:], end=True)
         shoals.expect_equality()
         shoals.wait_audited()
@@ -84,18 +56,16 @@ def test_a_log_from_an_older_copy_is_found_and_comes_back(kafka: Kafka, tmp_path
         said, refused = ledger(shoals.config)
         assert refused is None
         assert "it has all releases that the consumer group has passed over; " in said["ok"]
-        # when the copy is restored
+        # when the copy is restored by other means
         restore_log(tmp_path, "copy.db")
         # then the check says so, and what to do
         said, refused = ledger(shoals.config)
         assert isinstance(refused, LedgerError)
         (failed,) = said["failed"]
-        assert (
-            "that the consumer group has passed over, as after it was restored from an older copy; stop all" in failed
-        )
-        assert f"--group {shoals.app} --reset-offsets --to-earliest --topic {shoals.app}.releases" in failed
-        # and that helps
-        set_to_the_beginning(shoals)
+        assert "that the consumer group has passed over, as after it was restored from an older copy by other" in failed
+        assert f"stop all workers, run shoal audit restore {shoals.config} FILE" in failed
+        # and that helps, though the log is that copy already
+        assert f"workers read {shoals.app}.releases again" in audit("restore", shoals, str(tmp_path / "copy.db"))
         assert "failed" not in ledger(shoals.config)[0]
         shoals.worker().wait_owns(3)
         shoals.expect_equality()
