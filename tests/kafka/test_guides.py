@@ -1,6 +1,7 @@
-"""The guides that need a Kafka: kafka.md, audit.md, dead-letters.md, deploy-and-upgrade.md, lose-a-key.md, scale-out.md
-and presence.md are typed as they stand, and print what they say."""
+"""The guides that need a Kafka: kafka.md, audit.md, dead-letters.md, deploy-and-upgrade.md, lose-a-key.md,
+backup-and-restore.md, scale-out.md and presence.md are typed as they stand, and print what they say."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.support.kafka import Kafka
 from tests.support.typed import Typist, blocks_of, printed
+from tests.support.workers import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -17,6 +19,10 @@ BAD = """\
 {"customer": 3, "at": "02/02/1997", "amount": 4.5}
 {"customer": 4, "amount": 4.5}
 {"customer": 5, "at": "1997-01-02", "amount": 9.99}
+"""
+LATER = """\
+{"customer": 1, "at": "1997-01-11", "amount": 11.77}
+{"customer": 1, "at": "1997-01-12", "amount": 11.77}
 """
 
 
@@ -131,3 +137,28 @@ def test_presence_is_hidden_step_by_step(typist: Typist) -> None:
         "1997-01-03",
         "1997-01-04",
     ]
+
+
+def test_a_lost_audit_log_comes_back_from_its_copy(typist: Typist) -> None:
+    # given a worker that has released, and a copy of its log that is made and checked beside it
+    typist.read("kafka.md", 0, waits={"shoal tail": "2,107 samples", "shoal audit verify": "9 releases"})
+    said = typist.read("backup-and-restore.md", 0, 1, 2)
+    # when it releases more, is killed, and its log is damaged
+    (typist.folder / "later.jsonl").write_text(LATER)
+    typist.run("shoal produce live/shoal.toml --input later.jsonl --end")
+    verify = "shoal audit verify live/shoal.toml"
+    wait_until(lambda: "order: 11 releases" in typist.run(verify), 20, lambda: typist.run(verify), every=0.5)
+    typist.workers["live/shoal.toml"].kill()
+    live = typist.folder / "live"
+    (live / "shoal.db").write_bytes(os.urandom(3000))
+    # then the copy is restored, and workers bring it up to the topics
+    said += typist.read("backup-and-restore.md", 3)
+    assert "the log is 2 releases behind the topic" in typist.run(verify)
+    said += typist.read("backup-and-restore.md", 4, waits={"shoal audit verify": "11 releases"})
+    assert "it lacks" not in said
+    assert printed("backup-and-restore.md", said) == {
+        "backup/shoal.db: 9 releases, in order",
+        "workers read shoal.releases again from its beginning",
+        "workers read shoal.activations again from its beginning",
+        "the audit log is in order: 11 releases",
+    }
