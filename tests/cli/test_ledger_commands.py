@@ -94,7 +94,7 @@ def test_migrate_makes_the_log_and_may_be_repeated(config: Path, database_url: s
 
 def test_the_budget_of_a_new_log_is_that_of_the_configuration(config: Path) -> None:
     shoal("migrate", config)
-    assert shoal("budget", config).stdout == "budget   epsilon 0.3 per user\nleft     epsilon 0.3\n"
+    assert shoal("budget", config).stdout == "budget   epsilon 0.3 per person, for ever\nleft     epsilon 0.3\n"
 
 
 def test_the_budget_is_shown_exactly(config: Path, database_url: str) -> None:
@@ -105,7 +105,7 @@ def test_the_budget_is_shown_exactly(config: Path, database_url: str) -> None:
         ledger.of("shoal").retire(VersionId("shoal", "visits", 1))
     # then a person reads it in lines
     assert shoal("budget", config).stdout.splitlines() == [
-        "budget   epsilon 0.3 per user",
+        "budget   epsilon 0.3 per person, for ever",
         "charged  epsilon 0.1 by shoal: basket version 1",
         "charged  epsilon 1/30 by shoal: third version 1",
         "charged  epsilon 0.1 by shoal: visits version 1 (retired)",
@@ -189,7 +189,7 @@ def test_a_terminal_is_asked_before_the_budget_is_raised(tmp_path: Path) -> None
     said = [line.strip() for line in done.stdout.splitlines()]
     assert said[0] == "Abort"
     assert [line for line in said if line.startswith("budget")] == [
-        "budget   epsilon 0.5 per user", "budget   epsilon 0.6 per user",
+        "budget   epsilon 0.5 per person, for ever", "budget   epsilon 0.6 per person, for ever",
     ]  # fmt: skip
     assert done.stderr.count("Raise it?") == 2
     with Ledger.open(url) as ledger:

@@ -218,7 +218,10 @@ def test_a_ledger_of_presence_takes_no_metric_of_values(folder):
 
 def test_the_budget_says_by_which_relation_it_counts(folder):
     Path("shoal.toml").write_text(HEAD + METRIC)
-    assert "budget   epsilon 10, delta 0.001 per user, by relation add-remove" in said("budget", "shoal.toml").stdout
+    assert (
+        "budget   epsilon 10, delta 0.001 per person, for ever, by relation add-remove"
+        in said("budget", "shoal.toml").stdout
+    )
     assert json.loads(said("budget", "shoal.toml", "--json").stdout)["relation"] == "add-remove"
     Path("shoal.toml").write_text(HEAD + VALUES)
     assert "relation" not in said("budget", "shoal.toml").stdout

@@ -94,9 +94,10 @@ def test_a_deployment_lives_as_the_guides_say(typist: Typist) -> None:
     changed = (live / "back.toml").read_text().replace('"shoal.key"', '"shoal-2.key"')
     (live / "shoal.toml").write_text(changed.replace("version = 3", "version = 4"))
     said = typist.read("lose-a-key.md", 4, 5, 6)
-    assert {"budget   epsilon 4 per user", "charged  epsilon 1 by shoal: basket version 1 (retired)"} <= printed(
-        "lose-a-key.md", said
-    )
+    assert {
+        "budget   epsilon 4 per person, for ever",
+        "charged  epsilon 1 by shoal: basket version 1 (retired)",
+    } <= printed("lose-a-key.md", said)
     assert "charged  epsilon 1 by shoal: basket version 4\n" in said
     assert "the audit log is in order" in said
 

@@ -17,7 +17,7 @@ from shoal.models.config.file import Config, load
 from shoal.models.config.unit import parse_unit
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
-from shoal.models.loss_words import weakened
+from shoal.models.loss_words import per, weakened
 from shoal.models.tables import ACTIVE
 from shoal.models.version import VersionId
 
@@ -126,7 +126,7 @@ def _number(amount: Fraction) -> orjson.Fragment:
 
 def _lines(book: BudgetReport) -> list[str]:
     relation = "" if book.relation == VALUES else f", by relation {book.relation}"
-    lines = [f"budget   {_both(book.epsilon, book.delta)} per {book.unit}{relation}"]
+    lines = [f"budget   {_both(book.epsilon, book.delta)} {per(parse_unit(book.unit))}{relation}"]
     for charge in book.charges:
         state = "" if charge.state == "active" else f" ({charge.state})"
         version = f"{charge.app}: {charge.metric} version {charge.version}"
