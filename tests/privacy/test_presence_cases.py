@@ -194,7 +194,7 @@ def test_metrics_show_no_number_of_events():
         "shoal_assigned_partitions", "shoal_condition", "shoal_alarm", "shoal_tick_seconds",
         "shoal_partitions_without_beats", "shoal_kernel_info", "shoal_by_kernel",
         "shoal_budget_epsilon", "shoal_budget_epsilon_charged", "shoal_budget_delta", "shoal_budget_delta_charged",
-        "shoal_event_time_ahead_seconds",
+        "shoal_event_time_ahead_seconds", "shoal_log_lines_lost_total",
     }  # fmt: skip
 
 
