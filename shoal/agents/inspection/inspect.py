@@ -179,13 +179,14 @@ class Inspection:
                 self.warnings.append(text)
 
     def _agree(self, session: Session, partitions: dict[str, int]) -> Agreement | None:
-        agreement, runs_files = None, not session.config.has_kafka
+        agreement, request, runs_files = None, None, not session.config.has_kafka
         with self.findings.looking_at("ledger") as found:
             if not runs_files and (text := of_file_runs(session)):
                 runs_files = True
                 found.warn(text)
                 self.warnings.append(text)
-            agreement = session.ledger.check(session.request(partitions, file_run=runs_files))
+            request = session.request(partitions, file_run=runs_files)
+            agreement = session.ledger.check(request)
             new = len(agreement.charged)
             found.ok(f"{many(new, 'metric')} would be registered" if new else "all metrics are registered")
             for text in ended(session) if runs_files else ():
@@ -193,7 +194,7 @@ class Inspection:
             if not runs_files:
                 refuse_absent(session, agreement.absent)
         with self.findings.looking_at("key") as found:
-            session.check_key(session.request(partitions, file_run=runs_files))
+            session.check_key(request or session.request(partitions, file_run=runs_files))
             found.ok("it fits this audit log")
         return agreement
 
