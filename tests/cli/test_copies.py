@@ -75,8 +75,8 @@ def test_what_a_copy_lacks_is_lost_only_with_consent(folder: Path) -> None:
     # and with consent it is the copy again, which the file run goes on from
     said = shoal("restore", "copy.db", "--yes").splitlines()
     assert said[:2] == [
-        "shoal: copy.db lacks of the present log: 2 releases of file runs",
-        "shoal: workers read their releases and activations again from the topics; all else is lost",
+        "shoal: compared with the present log, copy.db lacks 2 releases of file runs",
+        "shoal: workers read missing releases and activations again from the topics; all else of it is lost",
     ]
     assert said[-1].endswith(": 3 releases, restored from copy.db")
     assert log() == "the audit log is in order: 3 releases"
@@ -134,5 +134,5 @@ def test_brokers_that_are_away_leave_the_offsets_to_another_run(folder: Path) ->
     shoal("backup", "both.db")
     said = shoal("restore", "both.db", status=1)
     assert "note: run this with the configuration of other, too, before its workers start" in said
-    assert said.endswith("; the group's offsets are not set: run this command again when brokers answer")
+    assert said.endswith("; the group's offsets are not set: mend that, then run this command again")
     assert log() == "the audit log is in order: 3 releases"

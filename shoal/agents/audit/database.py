@@ -212,7 +212,9 @@ def _reachable(url: URL) -> Iterator[None]:
     except DBAPIError as error:
         code = getattr(error.orig, "sqlite_errorcode", None)
         if code is not None and code & PRIMARY in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            raise Damaged("[audit] url: the file is no SQLite database, or damaged; run shoal audit restore") from error
+            raise Damaged(
+                "[audit] url: the file is no SQLite database, or damaged; run shoal audit restore CONFIG FILE"
+            ) from error
         first = (str(error.orig).strip().splitlines() or [type(error.orig).__name__])[0]
         if code is not None and code & PRIMARY in NO_RIGHT and (why := _forbidden(url)):
             raise LedgerError(why) from error

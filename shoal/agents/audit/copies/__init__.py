@@ -1,1 +1,1 @@
-"""Copies of the audit log: written beside running workers, checked by themselves, restored into either database."""
+"""Copies of the audit log: written beside running workers, checked without the log, restored into either database."""

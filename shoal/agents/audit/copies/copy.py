@@ -28,15 +28,15 @@ from shoal.models.tables import Table
 
 
 def write_copy(log: Ledger, file: Path) -> int:
-    """Write a new file with all that the log has at one moment, mode 0600; the number of its releases.
+    """Write all rows of the log, as of one moment, into a new file of mode 0600; return its number of releases.
 
     Raises:
         InputError: the file is there already, or cannot be written.
-        AuditError: the copy is not in order, and there is no file.
+        AuditError: the copy is not in order; no file is left.
     """
-    if file.exists():
-        raise InputError(f"{file}: exists, and a copy is never overwritten; choose another name")
     try:
+        if os.path.lexists(file):
+            raise FileExistsError
         with TemporaryDirectory(prefix=f".{file.name}.", suffix=".part", dir=file.parent) as folder:
             part = Path(folder) / "copy.db"
             _fill(part, log)
@@ -45,11 +45,24 @@ def write_copy(log: Ledger, file: Path) -> int:
                 releases = refuse_faulty(copy, file, "no copy is made; run shoal audit verify CONFIG")
             with part.open("rb") as whole:
                 os.fsync(whole.fileno())
-            part.rename(file)
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))  # a rename alone would replace a file
+            part.replace(file)
         sync_folder(file.parent)
+    except Unavailable as error:
+        if _is_full(error):
+            raise InputError(f"{file}: cannot be written (no room); make room, or choose another place") from None
+        raise
+    except FileExistsError:
+        raise InputError(f"{file}: exists, and a copy is never overwritten; choose another name") from None
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror}); choose another place") from None
     return releases
+
+
+def _is_full(error: Unavailable) -> bool:
+    """Whether the disk of what is written is full; a log that is read needs no room."""
+    code = getattr(getattr(error.__cause__, "orig", None), "sqlite_errorcode", None)
+    return code == sqlite3.SQLITE_FULL
 
 
 def _fill(part: Path, log: Ledger) -> None:
@@ -78,7 +91,7 @@ def replace_rows(source: Connection, target: Connection) -> None:
 def open_copy(file: Path, name: Path | None = None) -> Iterator[Ledger]:
     """A copy, opened without writing to it or beside it; `name` is what messages call the file.
 
-    One of an older version of shoal is migrated in a temporary folder.
+    A copy of an older version of shoal is migrated in a temporary folder.
 
     Raises:
         InputError: the file cannot be read, or migrated, or is a database in use.
@@ -118,10 +131,12 @@ def _refuse_unreadable(file: Path) -> None:
 
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Say of which file errors are, and call what cannot be understood damaged."""
+    """Add the file's name to errors of the block, and report unreadable content as a damaged copy."""
     try:
         yield
-    except (NoLog, Unavailable, SQLAlchemyError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+    except Unavailable as error:
+        raise InputError(f"{file}: cannot be read or migrated ({error}); make room, or set TMPDIR") from None
+    except (NoLog, SQLAlchemyError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
         raise LedgerError(f"{file}: is not a copy of an audit log, or is damaged; use another copy") from None
     except LedgerError as error:
         raise LedgerError(f"{file}: {str(error).removeprefix('[audit] url: ')}") from None

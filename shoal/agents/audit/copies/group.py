@@ -23,12 +23,12 @@ LEAVES_AFTER = 2  # session timeouts that a killed worker may stay in the group
 
 
 async def read_again(settings: KafkaSettings, on_wait: Callable[[], None]) -> list[str]:
-    """Set the group's offsets of releases and activations to the beginning; those topics that are there.
+    """Set the group's offsets of releases and activations to the beginning; return the topics that were set.
 
     `on_wait` is called once if the group has members.
 
     Raises:
-        KafkaError: they stay, or brokers refuse or do not answer (`is_away`).
+        KafkaError: members stay in the group, or brokers refuse or do not answer (`is_away`).
     """
     counts = await partition_counts(settings, ())
     topics = [topic for topic in (settings.releases, settings.activations) if topic in counts]

@@ -5,7 +5,7 @@ set aside, with its -wal, under a name that ends with `.damaged`.
 """
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def lacking(copy: Ledger, url: str) -> list[str]:
             if not present.is_there:
                 return []
             if present.log_id != copy.log_id:
-                return [f"everything in it: it is log {present.log_id}, and the copy is of log {copy.log_id}"]
+                return [f"every row: the present log is {present.log_id}, and the copy is of log {copy.log_id}"]
             with present.database.read() as old, copy.database.read() as new:
                 return [*_releases(old, new), *_rows(old, new)]
     except Unavailable:
@@ -46,7 +46,7 @@ def lacking(copy: Ledger, url: str) -> list[str]:
     except (LedgerError, SQLAlchemyError, ValueError) as error:
         unread = isinstance(error, Damaged) or not isinstance(error, NoLog)
         reason = str(error).removeprefix("[audit] url: ").partition(";")[0]
-        return [f"all that it has, which cannot be read ({reason})"] if unread else []
+        return [f"an unknown number of rows: the present log cannot be read ({reason})"] if unread else []
 
 
 def _releases(old: Connection, new: Connection) -> Iterator[str]:
@@ -71,23 +71,37 @@ def _rows(old: Connection, new: Connection) -> Iterator[str]:
             yield many(len(gone), noun)
 
 
-def apps_of_workers(copy: Ledger) -> set[str]:
-    """Apps whose workers publish into a copied log."""
-    with copy.database.read() as connection:
+def apps_of_workers(copy: Ledger, url: str) -> set[str]:
+    """Apps whose workers publish into the copied log, or into the present one as far as it can be read."""
+    apps = _apps(copy)
+    with suppress(LedgerError, SQLAlchemyError, ValueError), Ledger.look(url) as present:
+        apps |= _apps(present) if present.is_there else set()
+    return apps
+
+
+def _apps(log: Ledger) -> set[str]:
+    with log.database.read() as connection:
         return {version.app for version, one in owners(connection).items() if one.by_workers}
 
 
 def restore(copy: Ledger, url: str) -> Path | None:
     """Replace all rows of the log, or make it; a damaged SQLite file is set aside under the name that is returned."""
+    aside = None
     with closing(Database(url)) as database:
-        try:
-            _replace(copy, database)
-            return None
-        except Damaged:
+        if database.is_sqlite and _is_damaged(database):
             aside = _set_aside(str(database.url.database))
     with closing(Database(url)) as database:
         _replace(copy, database)
     return aside
+
+
+def _is_damaged(database: Database) -> bool:
+    """Whether SQLite refuses the file, or finds pages in it that contradict one another."""
+    try:
+        with database.write() as connection:
+            return str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()) != "ok"
+    except Damaged:
+        return True
 
 
 def _replace(copy: Ledger, database: Database) -> None:

@@ -118,15 +118,16 @@ def restore(
     config: ConfigPath,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy that shoal audit backup made.")],
     yes: Annotated[
-        bool, typer.Option("--yes", help="Lose without asking what the copy lacks; without a terminal this is needed.")
+        bool,
+        typer.Option("--yes", help="Do not ask before losing rows that the copy lacks. Required without a terminal."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Replace the audit log by a copy that is in order, all or nothing. Stop all workers and timers before.
 
-    If the present log has more than the copy, it says what would be lost, and asks. The group's offsets of APP.releases
-    and APP.activations are set to the beginning: workers read these again, and skip what the log has. Kafka does that
-    only while the group has no members. It is safe to repeat.
+    If the present log has rows that the copy lacks, the command lists them and asks. The group's offsets of
+    APP.releases and APP.activations are set to the beginning: workers read these again, and skip what the log has.
+    Kafka does that only while the group has no members. It is safe to repeat.
 
     Example: shoal audit restore shoal.toml backup/shoal.db
     """
@@ -141,12 +142,12 @@ def restore(
         releases = refuse_faulty(copy, file, f"use another copy, or see all: shoal audit verify {config} --copy {file}")
         key_file.refuse_other_log(loaded.privacy.key_file, copy.log_id, file)
         if lost := lacking(copy, url):
-            say(f"shoal: {file} lacks of the present log: {'; '.join(lost)}")
-            say("shoal: workers read their releases and activations again from the topics; all else is lost")
+            say(f"shoal: compared with the present log, {file} lacks {'; '.join(lost)}")
+            say("shoal: workers read missing releases and activations again from the topics; all else of it is lost")
             confirm("Replace the audit log?", yes=yes)
+        apps = apps_of_workers(copy, url)
         topics, away = _read_again(loaded)
         aside = restore_log(copy, url)
-        apps = apps_of_workers(copy)
     if aside is not None:
         say(f"shoal: note: the log that was there is damaged, and kept as {aside}")
     if others := ", ".join(sorted(apps - {loaded.kafka.app})):
@@ -155,8 +156,9 @@ def restore(
     lines = [f"audit log {copy.log_id}: {many(releases, 'release')}, restored from {file}"]
     lines += [f"workers read {topic} again from its beginning" for topic in topics]
     result(fields, as_json=as_json, text=lambda: "\n".join(lines))
-    if away is not None and loaded.kafka.app in apps:
-        raise KafkaError(f"{away}; the group's offsets are not set: run this command again when brokers answer")
+    if loaded.has_kafka and not topics and loaded.kafka.app in apps:
+        why = away or "topics of releases and activations are not there, or may not be seen by this user"
+        raise KafkaError(f"{why}; the group's offsets are not set: mend that, then run this command again")
 
 
 def _read_again(config: Config) -> tuple[list[str], KafkaError | None]:

@@ -73,13 +73,16 @@ def test_what_a_copy_lacks_is_said_by_who_may_publish_it_again(copy: Ledger, tmp
         "3 metric version states",
         "1 user field of a topic",
     ]
-    assert apps_of_workers(copy) == {APP}
+    # and whose workers read again: those of either log
+    register(log := Ledger.open(url), version("late", topic="calls", epsilon="0"), app="other", partitions={"calls": 4})
+    log.close()
+    assert apps_of_workers(copy, url) == {APP, "other"}
 
 
 def test_another_log_is_lacking_as_a_whole(copy: Ledger, database_url: str) -> None:
     with Ledger.open(database_url, migrate=True) as other:
         assert lacking(copy, database_url) == [
-            f"everything in it: it is log {other.log_id}, and the copy is of log {copy.log_id}"
+            f"every row: the present log is {other.log_id}, and the copy is of log {copy.log_id}"
         ]
     restore(copy, database_url)
     assert present(database_url) == rows_of(copy)
@@ -113,7 +116,7 @@ def test_a_file_that_is_damaged_is_set_aside(copy: Ledger, tmp_path: Path, damag
             assert restore(copy, url) is None
         else:
             assert lacking(copy, url) == [
-                "all that it has, which cannot be read (the file is no SQLite database, or damaged)"
+                "an unknown number of rows: the present log cannot be read (the file is no SQLite database, or damaged)"
             ]
             assert restore(copy, url) == aside
             assert aside.read_bytes() == content
