@@ -21,10 +21,10 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         from shoal.agents.cli.main import main as run
-    except Exception:  # no traceback where a file in the way is the reason
+    except Exception as error:  # no traceback where a file in the way is the reason
         from shoal.agents.cli.shadows import shadow
 
-        if (hidden := shadow()) is None:
+        if (hidden := shadow(error)) is None:
             raise
         sys.exit(f"shoal: {hidden}")
     run()

@@ -93,7 +93,7 @@ def main() -> None:
     except SystemExit:
         raise
     except BaseException as error:  # a bug, a panic of the kernel too; its text and traceback may hold a value
-        if (said := shadow()) is None:
+        if (said := shadow(error)) is None:
             from shoal.agents.kafka.fail_stop import describe
 
             said = describe(error, "this command")
