@@ -179,7 +179,7 @@ def chunked(items: Iterable[Item], most: int, size: Callable[[Item], int]) -> It
 
 
 def _chunks(blocks: Iterable[Sequence[Record]]) -> Iterator[Sequence[Record]]:
-    """Chunks as those of single lines: what is released does not depend on them, its order may."""
+    """Chunks as those of single lines: releases and their order in the file do not depend on them."""
     waiting = Batches(())
     for block in blocks:
         waiting = Batches((*waiting.parts, block))

@@ -46,10 +46,10 @@ TEXTS_OF_TIMES = (
 
 def describe(trouble: Trouble) -> str:
     """The fault of a record, in words."""
-    if trouble.is_garbled:
-        return f"it is not UTF-8 text; {AS_UTF8}"
     if is_cut(trouble.raw):
         return f"its line is longer than {LONGEST:,} bytes; split or shorten it"
+    if trouble.is_garbled:
+        return f"it is not UTF-8 text; {AS_UTF8}"
     if trouble.reason == "not-json" and b"\x00" in trouble.raw:
         return "it has zero bytes, so it is damaged; remove them, say by `tr -d '\\000'`"
     if trouble.reason in WHOLE:

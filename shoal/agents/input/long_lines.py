@@ -41,7 +41,8 @@ def is_cut(line: bytes) -> bool:
 
 def _cut(line: bytes, file: BinaryIO) -> bytes:
     """Read to the end of a line that is too long, and return what is kept of it."""
-    kept = line[:MAX_DEAD_LETTER_BYTES]
+    whole = line[:MAX_DEAD_LETTER_BYTES].decode("utf-8", "ignore").encode()  # no character is cut
+    kept = whole.ljust(MAX_DEAD_LETTER_BYTES)
     del line
     while (more := file.readline(PIECE)) and not more.endswith(b"\n"):
         pass
