@@ -32,7 +32,7 @@ SAY_EVERY = 10.0  # seconds of waiting for the start
 POLL = 0.02  # seconds between two looks at the log
 READY = b"Kafka Server started"
 FAULT = re.compile(r"error|exception|fatal|cannot|killed", re.IGNORECASE)  # in the line of Kafka's log that tells most
-TOLD = 300  # characters of a line of Kafka's log that an error shows
+SHOWN = 300  # characters of a line of Kafka's log that an error shows
 SERVER_CLASS = "kafka.Kafka"
 # Free ports are sought below the range that the system gives to outgoing connections (32768 up, on Linux). A client
 # that reconnects to a dead broker's port inside that range can be given the very same port, connect to itself, and
@@ -139,7 +139,8 @@ class Broker:
             KafkaError: it has ended; with what its log says of it.
         """
         if self._process is not None and self._process.poll() is not None:
-            raise KafkaError(f"Kafka ended by itself; {self._told(self.log.read_bytes()[self._offset :])}")
+            written = self.log.read_bytes()[self._offset :]
+            raise KafkaError(f"Kafka ended by itself; {self._fault(written, first=False)}")
 
     def start(self) -> None:
         """Start, and return when the broker serves."""
@@ -232,7 +233,7 @@ class Broker:
         if done.returncode:
             written = (done.stdout + done.stderr).encode()
             self.log.write_bytes(written)
-            raise KafkaError(f"{self.data}: Kafka cannot format its storage; {self._told(written)}")
+            raise KafkaError(f"{self.data}: Kafka cannot format its storage; {self._fault(written)}")
 
     def _cluster_id(self) -> str:
         """22 characters, none of which a command line takes for an option."""
@@ -259,15 +260,17 @@ class Broker:
     def _reason(self, written: bytes) -> str:
         if b"Address already in use" in written:
             return _taken(self.port)
-        return f"Kafka ended before it was ready; {self._told(written)}"
+        return f"Kafka ended before it was ready; {self._fault(written)}"
 
-    def _told(self, written: bytes) -> str:
-        """What Java or Kafka wrote first of a fault, on a line or two, and where the rest is."""
+    def _fault(self, written: bytes, *, first: bool = True) -> str:
+        """The first or the last fault that Java or Kafka wrote, in a line or two, and where the rest is."""
         lines = [line.strip() for line in written.decode("utf-8", "replace").splitlines() if line.strip()]
-        faults = (at for at, line in enumerate(lines) if FAULT.search(line))
-        first = next(faults, None)
-        told = "" if first is None else ": ".join(line[:TOLD] for line in lines[first : first + 2])
-        return f"its log says: {told}; more is in {self.log}" if told else f"the reason may be in {self.log}"
+        faults = [at for at, line in enumerate(lines) if FAULT.search(line) and " INFO " not in line]
+        if not faults:
+            return f"the reason may be in {self.log}"
+        at = faults[0 if first else -1]
+        shown = ": ".join(line[:SHOWN] for line in lines[at : at + 2])
+        return f"its log says: {shown}; more is in {self.log}"
 
     def _end(self, number: signal.Signals) -> None:
         if self._process is not None:
