@@ -79,7 +79,7 @@ install: $(INSTALLED)
 	@$(KERNEL) install || echo 'the kernel could not be built (see above): Python does the same, slower'
 
 KERNEL := $(BIN)/python -m distribution.kernel
-# Of what an index offers, only the files whose hashes are locked are taken; what is ours needs nothing more then.
+# Of what an index offers, only files whose hashes are locked are installed; build tools of sources are not locked.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 LOCKS_demo := core geo demo
 LOCKS_test := $(LOCKS_demo) postgres test

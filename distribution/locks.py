@@ -3,8 +3,8 @@
     python -m distribution.locks     write the locks again, with the newest versions that pyproject.toml allows
 
 A lock holds what its extra adds to those before it, so an installation names several: `core`, `geo` and `demo` are what
-`make install` takes. pip then installs no other bytes, whatever an index offers. `wheels.lock` stands alone: it has the
-builders of the kernel's wheel.
+`make install` takes. pip then installs only files with these hashes. Build tools of shoal itself, and of packages
+without a wheel, are not locked. `wheels.lock` stands alone: it has the builders of the kernel's wheel.
 """
 
 import re
