@@ -25,7 +25,7 @@ class _Stderr(io.FileIO):
 
     def __init__(self, file: int | str) -> None:
         super().__init__(file, "wb", closefd=isinstance(file, str))
-        self._unreported = 0  # lost lines that no line speaks of yet
+        self._unreported = 0  # lost lines not yet reported
         self._reason = ""
         self._is_cut = False  # whether the last line was written in part
 
@@ -58,7 +58,7 @@ class _Stderr(io.FileIO):
 
 
 def drop_unwritable_lines() -> None:
-    """Replace Python's standard error, if nobody has, by one that never raises; a closed one by the null device."""
+    """Replace Python's own standard error by one that never raises, and a closed one by the null device."""
     plain = sys.stderr
     if plain is not sys.__stderr__:
         return

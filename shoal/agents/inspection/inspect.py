@@ -257,8 +257,8 @@ def ahead(more: int, settings: KafkaSettings) -> str:
     """What follows for an audit log that has so many releases more than their topic."""
     return (
         f"it has {many(more, 'release')} that topic {settings.releases} lacks, as after topics were made anew: workers "
-        "make them again from events that are all there, and stop at the first that differs; restore the topics that "
-        "the log belongs to, or raise the versions of all metrics"
+        "compute them again, and stop at the first that differs; restore the topics that belong to this log, or raise "
+        "the versions of all metrics"
     )
 
 

@@ -73,14 +73,14 @@ async def produce_file(
 
 @asynccontextmanager
 async def producing(settings: KafkaSettings) -> AsyncIterator[AIOKafkaProducer]:
-    """A producer that is started, and stopped once all is sent; after a failure only if that is soon."""
+    """A started producer, stopped after all records are sent; after a failure it has STOP_LIMIT to stop."""
     producer = AIOKafkaProducer(
         enable_idempotence=True, max_batch_size=settings.max_batch_bytes, linger_ms=5, **settings.connect("produce")
     )
     try:
         await producer.start()
         yield producer
-    except BaseException:  # where brokers are away it would wait for them, and Ctrl-C be in vain
+    except BaseException:  # `stop` waits for brokers that are away, and would block Ctrl-C
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_LIMIT):
                 await producer.stop()
