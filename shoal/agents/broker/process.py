@@ -19,6 +19,7 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from string import Template
 from typing import ClassVar, Self
@@ -132,13 +133,17 @@ class Broker:
         """The Java process, while it runs."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
-    def check(self) -> None:
-        """Check that Java, once started, still runs.
+    def check(self, patience: float = 0.0) -> None:
+        """Check that Java, once started, still runs; `patience` is how many seconds it may take to end.
 
         Raises:
             KafkaError: it has ended; with what its log says of it.
         """
-        if self._process is not None and self._process.poll() is not None:
+        if self._process is None:
+            return
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience)
+        if self._process.returncode is not None:
             written = self.log.read_bytes()[self._offset :]
             raise KafkaError(f"Kafka ended by itself; {self._fault(written, first=False)}")
 

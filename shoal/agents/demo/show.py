@@ -86,8 +86,8 @@ def _watched(broker: Broker) -> Iterator[Broker]:
     with broker:
         try:
             yield broker
-        except Exception:
-            broker.check()
+        except (Exception, asyncio.CancelledError):  # aiokafka raises the latter where connections break
+            broker.check(patience=1.0)
             raise
 
 
