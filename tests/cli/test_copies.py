@@ -51,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def shoal(name: str, *arguments: str, status: int = 0) -> str:
-    """What a command prints, and why it ends."""
+    """Run `shoal audit NAME` to its expected status; its output, and the text of its error."""
     done = CliRunner().invoke(app, ["audit", name, "shoal.toml", *arguments])
     assert done.exit_code == status, done.output
     return done.output + (str(done.exception) if isinstance(done.exception, ShoalError) else "")

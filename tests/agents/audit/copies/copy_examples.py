@@ -1,7 +1,10 @@
 """A log that has something in every table, and all that a log has."""
 
+from pathlib import Path
+
 from sqlalchemy import select
 
+from shoal.agents.audit.copies.copy import write_copy
 from shoal.agents.audit.ledger import Ledger
 from shoal.models.tables import Table
 from tests.agents.audit.audit_examples import APP, activation, amounts, register, release, version
@@ -15,8 +18,16 @@ def fill(ledger: Ledger) -> None:
     ledger.of(APP).append([release(1), release(2), release(1, "B\0E")], activations=[activation(0)])
 
 
+def copied(folder: Path) -> Path:
+    """Fill an audit log in `folder`, and return a copy of it, copy.db."""
+    with Ledger.open(f"sqlite:///{folder / 'copied.db'}") as log:
+        fill(log)
+        write_copy(log, folder / "copy.db")
+    return folder / "copy.db"
+
+
 def rows_of(ledger: Ledger) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of all tables."""
+    """Rows of each table of an audit log, sorted, by the table's name."""
     with ledger.database.read() as connection:
         return {
             table.name: sorted(map(tuple, connection.execute(select(table))), key=repr)

@@ -15,7 +15,7 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.models.errors import AuditError, InputError, ShoalError
 from shoal.models.tables import Owner
 from tests.agents.audit.audit_examples import APP, release
-from tests.agents.audit.copies.copy_examples import fill, rows_of
+from tests.agents.audit.copies.copy_examples import copied, fill, rows_of
 
 
 @pytest.fixture
@@ -27,10 +27,7 @@ def log(database_url: str) -> Iterator[Ledger]:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    with Ledger.open(f"sqlite:///{tmp_path / 'audit.db'}") as opened:
-        fill(opened)
-        write_copy(opened, tmp_path / "copy.db")
-    return tmp_path / "copy.db"
+    return copied(tmp_path)
 
 
 def test_a_copy_is_one_private_file_with_all_rows(log: Ledger, tmp_path: Path) -> None:
@@ -111,9 +108,9 @@ def test_what_is_not_a_finished_copy_is_refused(copy: Path, tmp_path: Path) -> N
         later.execute("UPDATE alembic_version SET version_num = '999'")
     refused(copy, r"copy.db: the schema \(999\) is newer than this shoal; install")
     # a log in use, whose newest rows are beside it
-    with Ledger.open(f"sqlite:///{tmp_path / 'audit.db'}") as used:
+    with Ledger.open(f"sqlite:///{tmp_path / 'copied.db'}") as used:
         used.of(APP).append([release(3)])
-        refused(tmp_path / "audit.db", "is a database in use, for .*audit.db-wal has rows of it")
+        refused(tmp_path / "copied.db", "is a database in use, for .*copied.db-wal has rows of it")
 
 
 def test_a_copy_of_an_older_version_is_read_and_stays_as_it_is(copy: Path) -> None:

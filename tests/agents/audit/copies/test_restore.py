@@ -10,24 +10,20 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from shoal.agents.audit.copies.copy import open_copy, write_copy
+from shoal.agents.audit.copies.copy import open_copy
 from shoal.agents.audit.copies.restore import apps_of_workers, lacking, restore
 from shoal.agents.audit.database import Unavailable
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.verify import verify
 from tests.agents.audit.audit_examples import APP, activation, amounts, register, release, version
-from tests.agents.audit.copies.copy_examples import fill, rows_of
+from tests.agents.audit.copies.copy_examples import copied, fill, rows_of
 
 Rows = dict[str, list[tuple[object, ...]]]
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A copy of a log in SQLite."""
-    with Ledger.open(f"sqlite:///{tmp_path / 'copied.db'}") as log:
-        fill(log)
-        write_copy(log, tmp_path / "copy.db")
-    return tmp_path / "copy.db"
+    return copied(tmp_path)
 
 
 @pytest.fixture
