@@ -45,7 +45,7 @@ def confirm(question: str, *, yes: bool) -> None:
     """Ask on the terminal, unless `yes`.
 
     Raises:
-        LedgerError: there is no terminal to ask on.
+        LedgerError: standard input is no terminal.
     """
     if yes:
         return

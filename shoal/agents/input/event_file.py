@@ -3,8 +3,8 @@
 A row of a table becomes the JSON event that `shoal produce` would send. Every cell becomes a text, except cells of
 value and time fields that are written as numbers; these remain the same numbers, digit by digit. `.5`, `+5`, `007` and
 blanks around a number are accepted, too: whether a program writes 0.5 as `.5`, or pads 5 to the width of 100, depends
-on the value, and whether a record is accepted must not. For the same reason such a cell may be as long as a row. An
-empty cell is a missing field; a row with more cells than the header is no event.
+on the value, and whether a record is accepted must not. So a cell of a value or time field may be as long as a row.
+An empty cell is a missing field; a row with more cells than the header is no event.
 """
 
 import csv

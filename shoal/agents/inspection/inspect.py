@@ -254,7 +254,7 @@ def ended(session: Session) -> Iterator[str]:
 
 
 def ahead(more: int, settings: KafkaSettings) -> str:
-    """What follows for an audit log that has so many releases more than their topic."""
+    """Warning on an audit log that has `more` releases than the topic of releases holds."""
     return (
         f"it has {many(more, 'release')} that topic {settings.releases} lacks, as after topics were made anew: workers "
         "compute them again, and stop at the first that differs; restore the topics that belong to this log, or raise "

@@ -1,4 +1,4 @@
-"""How many releases the topic holds, and how many of them the consumer group has passed over.
+"""Counts the releases in the topic of releases, and those before the consumer group's offsets.
 
 An audit log that has fewer than were passed over was restored from an older copy; one that has more than the topic
 holds belongs to topics that are gone.

@@ -144,4 +144,4 @@ def _of_a_version(table: str) -> sa.ForeignKeyConstraint:
 
 def downgrade() -> None:
     """Refused: an audit log is not unmade."""
-    raise NotImplementedError("the tables hold the audit log; restore a backup instead")
+    raise NotImplementedError("the audit log is not unmade; restore a copy from before with shoal audit restore")

@@ -28,7 +28,7 @@ NOUNS: dict[type[Table], str] = {
 
 
 def lacking(copy: Ledger, url: str) -> list[str]:
-    """What the present log has and a copy lacks, in words; empty if there is no present log, or it lacks nothing.
+    """Rows of the present audit log that a copy of it lacks, as phrases for the operator; none without a present log.
 
     Raises:
         Unavailable: the database does not answer.
