@@ -7,7 +7,7 @@ and is taken over again (`takeover.py`). All other failures end the worker.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -59,6 +59,7 @@ class Host:
         self._seeking: dict[TP, asyncio.Task[None]] = {}
         self._stuck: dict[TP, int] = {}
         self._idling = Idling(self)
+        self._changes = Changes()
         self._tasks: list[asyncio.Task[None]] = []
 
     # -- where things are
@@ -195,6 +196,7 @@ class Host:
         kept = {p: part for p, part in self.partitions.items() if p in hosted and part.generation >= generation - 1}
         dropped = [part for partition, part in self.partitions.items() if partition not in kept]
         self.partitions = kept
+        self._changes.dropped(part.partition for part in dropped)
         await asyncio.gather(*(part.writer.stop() for part in dropped))
         # 2
         began, group = time.monotonic(), HostGroup(self)
@@ -210,6 +212,7 @@ class Host:
         # 3
         self.sink.assign(taken.audit)
         self._adopt(taken.partitions)
+        self._changes.adopted(new)
         self._share_memory()
         if new:
             self.timings.restores.add(time.monotonic() - began)
@@ -223,8 +226,8 @@ class Host:
         self.accepting = True
         self._begin_watching()
         log.info(
-            "owns", generation=generation, new=[str(p) for p in new], gone=[str(part.partition) for part in dropped],
-            all=len(self.partitions), **unless_discreet(seconds=round(time.monotonic() - began, 3)),
+            "owns", generation=generation, **self._changes.told(), all=len(self.partitions),
+            **unless_discreet(seconds=round(time.monotonic() - began, 3)),
         )  # fmt: skip
         for tell in self.on_owned:
             tell()
@@ -342,3 +345,41 @@ class HostGroup:
         """The group's committed offsets; None where it has none."""
         offsets: dict[TP, int | None] = await self._host.app.consumer._thread.committed_offsets(tps)
         return offsets
+
+
+class Changes:
+    """The partitions that came and went since the last line `owns`, whose takeover another one may have overtaken.
+
+    >>> changes = Changes()
+    >>> changes.adopted(["a", "b"])
+    >>> changes.dropped(["b"])
+    >>> changes.adopted(["c"])
+    >>> changes.told()
+    {'new': ['a', 'c'], 'gone': []}
+    >>> changes.dropped(["a"])
+    >>> changes.adopted(["a"])
+    >>> changes.told()
+    {'new': ['a'], 'gone': ['a']}
+    """
+
+    def __init__(self) -> None:
+        self._new: dict[str, None] = {}
+        self._gone: dict[str, None] = {}
+
+    def adopted(self, partitions: Iterable[object]) -> None:
+        """Note partitions that were taken over."""
+        self._new |= dict.fromkeys(map(str, partitions))
+
+    def dropped(self, partitions: Iterable[object]) -> None:
+        """Note partitions that were given up; one that no line has named yet came and went unnamed."""
+        for name in map(str, partitions):
+            if name in self._new:
+                del self._new[name]
+            else:
+                self._gone[name] = None
+
+    def told(self) -> dict[str, list[str]]:
+        """The fields of the line, in the order of the changes; from then on they are told."""
+        fields = {"new": [*self._new], "gone": [*self._gone]}
+        self._new, self._gone = {}, {}
+        return fields
