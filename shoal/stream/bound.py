@@ -206,6 +206,11 @@ class BoundPartition:
         return self._event_clocks[clock].latest
 
     @property
+    def promises(self) -> list[int | None]:
+        """What each clock promises: no later event has an earlier effective time; None if it has heard nothing."""
+        return [event_clock.promise for event_clock in self._event_clocks]
+
+    @property
     def users(self) -> int:
         """The number of accounts: one for each metric, user and group, or for each metric, user and period."""
         return sum(intake.accounts.sizes[0] for intake in self._intakes)
@@ -358,8 +363,7 @@ class BoundPartition:
         idle = self._idle_wall is not None
         for intake in self._intakes:
             intake.accounts.flush(self._event_clocks[intake.metric.clock].promise, idle=idle or self._ended)
-        promises = [event_clock.promise for event_clock in self._event_clocks]
-        messages = self._outgoing.take(self.next_offset, wall, promises, idle=idle)
+        messages = self._outgoing.take(self.next_offset, wall, self.promises, idle=idle)
         changelog = self._changelog()
         bound = Bound(messages, changelog, self._dead, self.next_offset, self._events, *self._log.span)
         self._idle_wall, self._ended, self._dead, self._events = None, False, [], 0

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, PART_BITS, Block
 from shoal.models.records import Message, Partial, Row, record_key
-from shoal.stream.topic import Metric, TopicPlan
+from shoal.stream.topic import Clock, Metric, TopicPlan
 
 # Most bytes of one message, as counted here; in fact it has a fifth more at most. A Kafka record may have a million.
 MESSAGE_BYTES = 400_000
@@ -168,37 +168,43 @@ class Outgoing:
         self._waiting = waiting
         self._plan = plan
         self._partition = partition
+        self._hearing = plan.hearing
         self._sent_steps: list[tuple[int, ...] | None] = [None] * len(plan.clocks)
 
     def take(
         self, next_offset: int, wall: int, watermarks: Sequence[int | None], *, idle: bool
     ) -> list[tuple[int, Message]]:
-        """(home, message) of all that is queued; every home gets one if a clock entered a new step, or if `idle`."""
-        speaks = self._entered_step(watermarks) or idle
+        """(home, message) of all that is queued.
+
+        Each home that the topic's clocks concern gets one if a clock entered a new step, or if `idle`.
+        """
+        speaks = self.would_speak(watermarks) or idle
+        self._sent_steps = self._steps(watermarks)
         clock = {clock.label: watermarks[clock.index] for clock in self._plan.clocks} if self._plan.has_ticks else None
         messages: list[tuple[int, Message]] = []
         for home, found in enumerate(self._waiting.take()):
-            if found or speaks:
+            if found or (speaks and home in self._hearing):
                 parts = [self._message(home, next_offset, wall, part) for part in found or NOTHING]
                 # The clock is in the last message of a home, since it holds for the whole transaction.
                 parts[-1].watermarks, parts[-1].idle = clock, idle
                 messages += [(home, part) for part in parts]
         return messages
 
-    def _entered_step(self, watermarks: Sequence[int | None]) -> bool:
-        """Whether a watermark entered a new step of some cadence since the last time, or there was a beat."""
-        entered = False
-        for clock in self._plan.clocks:
-            watermark = watermarks[clock.index]
-            if watermark is None:
-                continue
-            steps = tuple(watermark // cadence for cadence in clock.cadences)
-            if clock.beats and self._plan.is_waited_for:  # beats are few: each is sent, whoever contributes here
-                steps = (watermark,)
-            if steps != self._sent_steps[clock.index]:
-                self._sent_steps[clock.index] = steps
-                entered = True
-        return entered and self._plan.has_ticks
+    def would_speak(self, watermarks: Sequence[int | None]) -> bool:
+        """Whether a watermark has entered a new step of some cadence since the last `take`, or there was a beat."""
+        return self._plan.has_ticks and self._steps(watermarks) != self._sent_steps
+
+    def _steps(self, watermarks: Sequence[int | None]) -> list[tuple[int, ...] | None]:
+        """The steps in which these watermarks are, by clock; of a clock that has heard nothing those sent last."""
+        return [
+            self._sent_steps[clock.index] if watermark is None else self._steps_of(clock, watermark)
+            for clock, watermark in zip(self._plan.clocks, watermarks, strict=True)
+        ]
+
+    def _steps_of(self, clock: Clock, watermark: int) -> tuple[int, ...]:
+        if clock.beats and self._plan.is_waited_for:  # beats are few: each is sent, whoever contributes here
+            return (watermark,)
+        return tuple(watermark // cadence for cadence in clock.cadences)
 
     def _message(self, home: int, next_offset: int, wall: int, part: Part) -> Message:
         rows, partials = part

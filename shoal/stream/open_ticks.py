@@ -28,9 +28,9 @@ class OpenTick(NamedTuple):
 
 
 def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
-    """The open tick of every metric that has ticks."""
+    """The open tick of every metric that has ticks and can have groups here."""
     for label, (plan, metric) in release._metrics.items():
-        if metric.every is None:
+        if metric.every is None or plan.topic not in release.heard:
             continue
         reached = release.clock_of(label)
         step = None if reached is None else reached // metric.every

@@ -75,6 +75,7 @@ class ReleasePartition:
         topics = {plan.topic: plan.source_partitions for plan in plans} | dict(former or {})
         self._clocks = Clocks(topics, idle_after, {plan.topic: plan.beats for plan in plans if plan.beats})
         self._metrics = {metric.label: (plan, metric) for plan in plans for metric in plan.metrics}
+        self.heard = {plan.topic for plan in plans if partition in plan.hearing}  # topics whose clocks come here
         self._slotted = {plan.topic for plan, metric in self._metrics.values() if metric.section.kind.shared}
         self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
         self._groups: dict[str, GroupState] = {}
@@ -197,8 +198,8 @@ class ReleasePartition:
     def ahead(self) -> Iterator[tuple[str, int]]:
         """(topic, source partition) that should be held back, for too many contributions wait here."""
         if self._waiting.count > MAX_LEAD and not self.withheld:  # what waits for others must not hold them up
-            for topic, clocks in self._clocks.items():
-                yield from ((topic, partition) for partition in clocks.ahead())
+            for topic in self._clocks.keys() & self.heard:
+                yield from ((topic, partition) for partition in self._clocks[topic].ahead())
 
     def _where(self) -> str:
         return f"contributions partition {self.partition}"

@@ -86,6 +86,11 @@ class Metric:
         """The lateness, if each tick has transactions of its own."""
         return self.section.lateness if self.section.protects_presence else None
 
+    @property
+    def is_spread(self) -> bool:
+        """Whether its groups or cells are released in several contributions partitions."""
+        return self.place_of is not None and not self.section.kind.shared
+
     def groups(self, is_home: IsHome = everywhere) -> Groups:
         """Fresh groups, for the contributions partition that `is_home` tells which groups it has."""
         return self.parameters.in_groups(self.key, is_home)
@@ -123,6 +128,22 @@ class TopicPlan:
     def has_ticks(self) -> bool:
         """Whether any metric waits for a clock."""
         return any(metric.every is not None for metric in self.metrics)
+
+    @property
+    def has_immediate(self) -> bool:
+        """Whether any metric has a release per contribution."""
+        return any(metric.every is None for metric in self.metrics)
+
+    @property
+    def hearing(self) -> frozenset[int]:
+        """Contributions partitions that can have a tick to close, and so hear of the topic's clocks.
+
+        All of them where presence is protected: there each holds what is added against all ticks that are over, and
+        ticks of other topics may wait for this one's beats.
+        """
+        if self.protects_presence or any(metric.is_spread for metric in self.metrics):
+            return frozenset(range(self.contributions_partitions))
+        return frozenset(self.home_of(record_key(metric.name, None)) for metric in self.metrics)
 
     @property
     def heeds_idleness(self) -> bool:

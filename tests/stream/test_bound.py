@@ -215,11 +215,11 @@ def test_a_clock_record_without_a_time_is_bad_input(name, time):
 def test_the_clock_is_sent_when_it_enters_a_new_step_of_any_cadence():
     machine = bound(config({"every": "10s"}, {"every": "15s"}), homes=2)
     feed(machine, event("a", 1, 100))
-    assert len(sent(machine)) == 2, "to every contributions partition"
+    assert len(sent(machine)) == 1
     feed(machine, orjson.dumps({"t": 104, "u": "a"}))
     assert sent(machine) == []
     feed(machine, orjson.dumps({"t": 105, "u": "a"}))
-    assert [watermarks(message) for message in sent(machine)] == [[105_000_000]] * 2
+    assert [watermarks(message) for message in sent(machine)] == [[105_000_000]]
 
 
 def test_an_idle_partition_says_so_where_somebody_waits_for_clocks():

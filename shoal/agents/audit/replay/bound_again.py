@@ -1,7 +1,7 @@
 """Recomputes the bound stage of one source partition: from events to the messages that it must have sent."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -18,6 +18,17 @@ from shoal.stream.topic import BEATS, Clock, TopicPlan, clocks_of
 EVENTS = 50_000  # between two takes of what is sent: bounds the memory
 
 Plan = Callable[[Config], TopicPlan]
+
+
+class Promises(NamedTuple):
+    """What each clock promises after a source partition's last event, and the contributions partitions that hear it."""
+
+    clocks: list[tuple[Clock, int | None]] = []
+    hearing: frozenset[int] = frozenset()
+
+    def to(self, home: int) -> list[tuple[Clock, int | None]]:
+        """The promises that a contributions partition must have heard."""
+        return self.clocks if home in self.hearing else []
 
 
 class BoundAgain:
@@ -38,8 +49,9 @@ class BoundAgain:
         known = {label: one for label, one in labels.items() if label in mark["starts"] and label not in self.gapped}
         self.recomputes = bool(known)
         self._known = clocks_of(tuple(known.values()))
-        started = (one for label, one in labels.items() if label in mark["starts"])
-        self._beats_ahead = beats_ahead(clocks_of(tuple(started)))
+        started = tuple(one for label, one in labels.items() if label in mark["starts"])
+        self._beats_ahead = beats_ahead(clocks_of(started))
+        self._hearing = plan(config.model_copy(update={"metric": started})).hearing if started else frozenset[int]()
         starts: dict[int, list[MetricSection]] = {}
         for label, metric in known.items():
             if (start := mark["starts"][label]) is not None:
@@ -90,8 +102,8 @@ class BoundAgain:
     def _watermarks(self) -> dict[str, int | None]:
         return {clock.label: bound.watermark(clock.index) for bound in self._running for clock in bound.plan.clocks}
 
-    def clocks(self) -> list[tuple[Clock, int | None]]:
-        """Each clock of the metrics that the mark knows, and what it promises after the last event.
+    def clocks(self) -> Promises:
+        """Promises of the clocks of the metrics that the mark knows, after the last event.
 
         A metric that the mark does not know has said nothing yet. Of one that waits for its `start` the clock goes by
         the beats of the others, if there are any that have begun.
@@ -103,7 +115,8 @@ class BoundAgain:
         if beat is not None:
             reached |= {clock.label: beat for clock in self._known if clock.beats and clock.label not in reached}
         latest = [(clock, reached[clock.label]) for clock in self._known if clock.label in reached]
-        return [(clock, None if time is None else time - clock.lateness) for clock, time in latest]
+        clocks = [(clock, None if time is None else time - clock.lateness) for clock, time in latest]
+        return Promises(clocks, self._hearing)
 
 
 def _last_beat(reached: Mapping[str, int | None]) -> int | None:

@@ -18,7 +18,7 @@ from aiokafka import TopicPartition
 
 from shoal.agents.audit.replay.against_log import Logged
 from shoal.agents.audit.replay.agreed import Agreed
-from shoal.agents.audit.replay.bound_again import BoundAgain
+from shoal.agents.audit.replay.bound_again import BoundAgain, Promises
 from shoal.agents.audit.replay.contributions import SentRows, compare
 from shoal.agents.audit.replay.matching import ActivationMatcher, Findings, ReleaseMatcher
 from shoal.agents.audit.replay.release_again import ReleaseAgain
@@ -38,10 +38,9 @@ from shoal.stream.foreign_records import read_message
 from shoal.stream.machine import Record, StagePartition
 from shoal.stream.release import ReleasePartition
 from shoal.stream.state_mark import MARK
-from shoal.stream.topic import Clock, TopicPlan, plan_topic
+from shoal.stream.topic import TopicPlan, plan_topic
 
 Progress = Callable[[int, int], None]  # records read, records to read
-Promises = list[tuple[Clock, int | None]]  # of each clock what it promises
 Way = tuple[str, int, int]  # source topic, its partition, contributions partition
 
 
@@ -297,7 +296,7 @@ class _Replay:
         self._note_loss(f"{topic}[{partition}]", span.mark, again.gapped)
         self.gapped[topic, partition] = again.gapped
         if not again.recomputes or self._is_given_up(topic, partition, span):
-            self.clocks[topic, partition] = []
+            self.clocks[topic, partition] = Promises()
             return
         if span.end > span.there:
             message = f"it ends at {span.there}, before what was read; nothing can be recomputed"
@@ -370,5 +369,6 @@ class _Replay:
             if sent.messages != span.mark["numbers"][home]:
                 message = f"the topic has {sent.messages} messages, and bound has sent {span.mark['numbers'][home]}"
                 self.findings.add("contributions", where, message)
-            gapped, clocks = self.gapped[topic, partition], self.clocks[topic, partition]
+            gapped = self.gapped[topic, partition]
+            clocks = self.clocks[topic, partition].to(home)
             compare(self.findings, where, plan, yielded, sent, clocks, gapped)

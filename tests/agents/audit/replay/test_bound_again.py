@@ -78,20 +78,19 @@ def test_contributions_are_what_the_events_yield_however_they_are_cut(
     clocks = again.clocks()
     # then both are the same
     findings = Findings()
-    for must, found in zip(yielded, sent_of(compiled, messages), strict=True):
-        compare(findings, "here", compiled, must, found, clocks)
+    for home, (must, found) in enumerate(zip(yielded, sent_of(compiled, messages), strict=True)):
+        compare(findings, "here", compiled, must, found, clocks.to(home))
     assert not findings.all()
     # and a row more, less or changed is a difference
     kinds = ("contributions", "partials")
     some = [(n, kind, key) for n, (_, one) in enumerate(messages) for kind in kinds for key in getattr(one, kind)]
     number, kind, key = data.draw(st.sampled_from(some))
-    home, message = messages[number]
+    place, message = messages[number]
     tampered = Message.decode(message.encode())
     change(getattr(tampered, kind)[key][0])
-    for must, found in zip(
-        yielded, sent_of(compiled, [*messages[:number], (home, tampered), *messages[number + 1 :]]), strict=True
-    ):
-        compare(findings, "here", compiled, must, found, clocks)
+    sent = sent_of(compiled, [*messages[:number], (place, tampered), *messages[number + 1 :]])
+    for home, (must, found) in enumerate(zip(yielded, sent, strict=True)):
+        compare(findings, "here", compiled, must, found, clocks.to(home))
     assert [one.where for one in findings.all()] == [f"here {key}"]
 
 
@@ -147,8 +146,9 @@ class Partition:
         mark, findings = orjson.loads(self.state[MARK]), Findings()
         again = BoundAgain(cfg, "events", plan_of, 0, mark)
         yielded = sent_of(compiled, list(again.take(self.events[again.first : self.next_offset])))
-        for must, found in zip(yielded, sent_of(compiled, self.messages), strict=True):
-            compare(findings, "here", compiled, must, found, again.clocks())
+        promises = again.clocks()
+        for home, (must, found) in enumerate(zip(yielded, sent_of(compiled, self.messages), strict=True)):
+            compare(findings, "here", compiled, must, found, promises.to(home))
         return [one.message for one in findings.all()]
 
 
@@ -271,7 +271,7 @@ def test_a_metric_that_came_after_the_last_event_has_the_clock_of_the_others() -
     first, second = (metric.label for metric in compiled.metrics)
     again = BoundAgain(config({}, {}), "events", plan_of, 0, {"log": "", "offset": 2, "starts": {first: 0, second: 2}})
     assert list(again.take(events))
-    assert [(clock.label, time) for clock, time in again.clocks()] == [(compiled.clocks[0].label, 130_000_000)]
+    assert [(clock.label, time) for clock, time in again.clocks().clocks] == [(compiled.clocks[0].label, 130_000_000)]
 
 
 def test_a_clock_that_goes_back_or_stays_behind_is_found() -> None:
