@@ -20,7 +20,8 @@ from shoal.models.config.cell import CellSection
 from shoal.models.config.clip import ClipSection
 from shoal.models.config.decay import DecaySection
 from shoal.models.config.durations import format_duration
-from shoal.models.config.file import ENVIRONMENT, AuditSection, KafkaSection, PrivacySection, WebSection
+from shoal.models.config.file import ENVIRONMENT, AuditSection, PrivacySection, WebSection
+from shoal.models.config.kafka import KafkaSection
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.selection import SelectionSection
 from shoal.models.exact import exact_text
@@ -39,7 +40,19 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "clip": ClipSection,
 }
 DURATIONS = frozenset(
-    {"idle_after", "every", "lateness", "max_ahead", "step", "life", "horizon", "length", "half_life", "slot"}
+    {
+        "idle_after",
+        "latency",
+        "every",
+        "lateness",
+        "max_ahead",
+        "step",
+        "life",
+        "horizon",
+        "length",
+        "half_life",
+        "slot",
+    }
 )
 INSTANTS = frozenset({"start", "end"})
 TYPES = {

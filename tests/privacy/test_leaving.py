@@ -140,7 +140,7 @@ def test_the_worker_of_these_tests_shows_what_a_worker_shows():
     rows = [Row(f"user{n % 5}", f"0.{n % 10}", n // 4, "abc"[n % 3]) for n in range(200)]
     seen = [hosted(cfg, rows, [("bound", 0, 60), ("release", 0, 9)], sources=3) for cfg in CONFIGS[:3] + CONFIGS[-1:]]
     shown = [str(worker.seen) for worker in seen]
-    assert all("shoal_contribution_messages_total" in one and "shoal_backlog" in one for one in shown)
+    assert all("shoal_contribution_messages_total" in one and "shoal_uncommitted_records" in one for one in shown)
     assert any("StagePartition(stage='bound'" in one for one in shown)  # held back
     assert all("begins again at its first message" in one for one in shown)
     assert any("a message is lost" in one for one in shown)

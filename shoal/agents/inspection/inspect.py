@@ -18,6 +18,7 @@ from shoal.agents.audit.requests import Agreement
 from shoal.agents.audit.session import Session, load_config, read_key, refuse_absent, terms_of
 from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
 from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, Asked, Findings, Released
+from shoal.agents.inspection.latency import latencies
 from shoal.agents.inspection.lives import lives
 from shoal.agents.inspection.promises import in_words, promises
 from shoal.agents.inspection.times_ahead import times_expected_ahead
@@ -141,7 +142,7 @@ class Inspection:
         with self.findings.looking_at("configuration") as found:
             config = load_config(self._path)
             found.ok(f"{self._path}: {many(len(config.metric), 'metric')} of {', '.join(config.topics)}")
-            for text in lives(config.metric):
+            for text in (*lives(config.metric), *(latencies(config) if config.has_kafka else ())):
                 found.ok(text)
             return config
         return None

@@ -263,8 +263,11 @@ def records_of(found: list[Any], kind: Any) -> tuple[Sequence[Any], int]:
 
 
 def limit_fetches(consumer: Any, size: int) -> None:
-    """From the next fetch on, have a fetch bring at most `size` bytes of each partition."""
-    consumer._fetcher._max_partition_fetch_bytes = size
+    """From the next fetch on, have a fetch bring at most `size` bytes of each partition, and wait for no more in all.
+
+    A broker would wait in vain for more where a single partition has records.
+    """
+    consumer._fetcher._max_partition_fetch_bytes = consumer._fetcher._fetch_min_bytes = size
 
 
 def look_again(consumer: Any) -> None:

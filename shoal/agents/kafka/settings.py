@@ -17,6 +17,7 @@ from shoal.stream.machine import StagePartition
 BOUND = "bound"
 RELEASE = "release"
 AUDIT = "audit"
+MOST_GATHERED = 10.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,10 @@ class KafkaSettings:
     compacted: tuple[str, ...] = ()  # source topics that are read though they are compacted
     hides_presence: bool = False  # whether nothing may depend on who is there, not even whether a worker starts
 
-    # A transaction ends after `linger`, and sooner where all is processed that came. Far behind, where nobody waits for
-    # the latest, it gathers `max_records` for up to `patience`: a user who comes twice in it is written once.
-    linger: float = 0.2
+    latency: float = 0.2  # within which a release is to be readable after its tick has ended
+    cadence: float = 0.0  # the shortest tick; 0: there are releases per contribution
+    # Far behind, where nobody waits for the latest, a transaction gathers `max_records` for up to `patience`: a user
+    # who comes twice in it is written once.
     patience: float = 1.0
     max_records: int = 100_000
     max_unflushed: int = 200_000  # records that a partition has processed and not committed
@@ -53,11 +55,29 @@ class KafkaSettings:
 
     session_timeout: float = 10.0
     rebalance_timeout: float = 60.0
-    fetch_wait: float = 0.03  # aiokafka fetches from a node once at a time: this delays a partition that just arrived
-    fetch_bytes: int = 1 << 20  # of one partition
+    fetch_bytes: int = 1 << 20  # of one partition; a broker that has so much answers a fetch at once
     fetch_most: int = 16 << 20  # of all partitions of a broker
     inbox_bytes: int = 48 << 20  # of memory, for what a worker has read and not processed
     poll_records: int = 20_000
+
+    @property
+    def fetch_wait(self) -> float:
+        """Time after which a broker answers a fetch with less than `fetch_bytes`.
+
+        A client has one fetch at a time from a broker, so it also delays a partition that has just arrived. Four of
+        them pass between two looks at idle partitions.
+        """
+        return min(self.latency / 4, self.idle_after / 32)
+
+    @property
+    def rest(self) -> float:
+        """Least time between two transactions of a stage partition for which others wait."""
+        return self.latency / 4
+
+    @property
+    def gather(self) -> float:
+        """Most time for which a transaction gathers what nobody waits for; a successor reads so much again."""
+        return max(self.latency, min(MOST_GATHERED, self.cadence / 6))
 
     @property
     def contributions(self) -> str:
@@ -159,10 +179,16 @@ def settings_of(config: Config, *, instance: str | None = None) -> KafkaSettings
         ca_file=None if kafka.ssl_cafile is None else str(kafka.ssl_cafile),
         partitions=kafka.partitions,
         replication=kafka.replication,
-        idle_after=kafka.idle_after / 1e6,
+        **times_of(config),
         compacted=kafka.compacted,
         hides_presence=config.protects_presence,
     )
+
+
+def times_of(config: Config) -> dict[str, Any]:
+    """The times that a configuration sets, in seconds, as arguments of settings."""
+    times = {"idle_after": config.kafka.idle_after, "latency": config.latency, "cadence": config.cadence}
+    return {name: microseconds / 1e6 for name, microseconds in times.items()}
 
 
 def _password(config: Config) -> str:

@@ -138,7 +138,8 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
             max_poll_interval_ms=3_600_000,
             max_partition_fetch_bytes=s.fetch_bytes,
             fetch_max_bytes=s.fetch_most,
-            fetch_max_wait_ms=int(s.fetch_wait * 1000),
+            fetch_min_bytes=s.fetch_bytes,
+            fetch_max_wait_ms=max(1, int(s.fetch_wait * 1000)),
             session_timeout_ms=int(s.session_timeout * 1000),
             heartbeat_interval_ms=int(s.session_timeout * 250),
             rebalance_timeout_ms=int(s.rebalance_timeout * 1000),
@@ -239,7 +240,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
         return True
 
     def limit_fetches(self, size: int) -> None:
-        """Have a fetch bring at most `size` bytes of each partition; a batch that is larger comes whole."""
+        """Have a fetch bring at most `size` bytes of each partition, or a larger batch, and wait for no more."""
         fast_records.limit_fetches(self._ensure_consumer(), size)
 
     def look_again(self) -> None:

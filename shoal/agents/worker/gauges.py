@@ -22,7 +22,7 @@ from prometheus_client.core import (
 
 from shoal import __version__
 from shoal.agents.audit.budget import BudgetReport
-from shoal.agents.kafka.settings import AUDIT, BOUND, RELEASE
+from shoal.agents.kafka.settings import AUDIT, BOUND
 from shoal.agents.log_stream import lines_lost
 from shoal.agents.worker.conditions import conditions
 from shoal.agents.worker.health import KINDS
@@ -59,18 +59,16 @@ def _present(readiness: Readiness) -> Iterator[Metric]:
     ahead = "seconds by which the event time of a metric, less its lateness, is ahead of the brokers' clock"
     times_ahead = {metric: one.seconds for metric, one in readiness.times_ahead().items()}
     yield _by("metric", "event_time_ahead_seconds", ahead, times_ahead)
+    promised = "time within which a release is to be readable after its tick has ended"
+    yield _one("latency_seconds", promised, readiness.settings.latency)
     yield _by("metric", "tick_seconds", "length of a metric's ticks", readiness.tick_lengths())
     yield _by("metric", "seconds_since_tick", "seconds since a tick closed here", readiness.seconds_since_tick())
     text = "source partitions that hold up an open tick whose end others have passed"
-    waits = GaugeMetricFamily("shoal_waits_for", f"{text}: now shoal_waits_for_seconds", labels=["metric", "partition"])
     labels = ["metric", "topic", "partition"]
     lasting = GaugeMetricFamily("shoal_waits_for_seconds", f"{text}, and for how long", labels=labels)
-    waiting = readiness.waiting()
-    for metric, partition in sorted({(metric, partition) for metric, _, partition in waiting}):
-        waits.add_metric([metric, str(partition)], 1)
-    for (metric, topic, partition), seconds in waiting.items():
+    for (metric, topic, partition), seconds in readiness.waiting().items():
         lasting.add_metric([metric, topic, str(partition)], seconds)
-    yield from (waits, lasting)
+    yield lasting
     silent = Counter(topic for topic, _ in readiness.silent())
     beats = "source partitions that have had no beat, where presence is protected; no tick of the topic closes before"
     topics = {tick.topic for _, tick in readiness.ticks()}
@@ -104,7 +102,7 @@ def _ledger(budget: BudgetReport | None) -> Iterator[Metric]:
 
 
 def _behind(readiness: Readiness) -> Iterator[Metric]:
-    text, labels = "records of a partition that no transaction covers yet", ["stage", "topic", "partition"]
+    text, labels = "records of a partition that are not processed yet", ["stage", "topic", "partition"]
     lag = GaugeMetricFamily("shoal_consumer_lag_records", text, labels=labels)
     for place, count in readiness.behind().items():
         lag.add_metric([place.stage, place.topic, str(place.number)], count)
@@ -116,11 +114,6 @@ def _behind(readiness: Readiness) -> Iterator[Metric]:
     yield _one("audit_lag_records", "records that the audit log has not taken yet", readiness.audit_behind())
     waited = "for how long the oldest record has waited that the audit log has not taken"
     yield _one("audit_lag_seconds", waited, readiness.audit_seconds())
-    # By their former names, for one release more.
-    yield _one("backlog", "now shoal_uncommitted_records", uncommitted)
-    yield _one("lag_events", "now shoal_consumer_lag_records of stage bound", readiness.lag(BOUND))
-    yield _one("lag_messages", "now shoal_consumer_lag_records of stage release", readiness.lag(RELEASE))
-    yield _one("audit_log_behind", "now shoal_audit_lag_records", readiness.audit_behind())
 
 
 def _of_input(readiness: Readiness) -> Iterator[Metric]:

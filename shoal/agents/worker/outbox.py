@@ -53,8 +53,9 @@ class BoundMachine(BoundPartition):
 
     @property
     def is_awaited(self) -> bool:
-        """Release waits for what is counted, and for clocks."""
-        return True
+        """Whether release waits: for a clock in a new step, a sample without ticks, or word of an idle partition."""
+        at_once = self.plan.has_immediate and self.backlog > 0
+        return at_once or self._idle_wall is not None or self._outgoing.would_speak(self.promises)
 
     def pending(self) -> bool:
         """An event's work is done when it is processed."""
@@ -142,9 +143,9 @@ class ReleaseMachine(ReleasePartition):
 
     @property
     def is_awaited(self) -> bool:
-        """Whether something is to be published. Most partitions hear of clocks alone most of the time."""
+        """Whether something is to be published, or kept back. Most partitions hear of clocks alone most of the time."""
         made = self._pieces.made
-        return bool(made.releases or made.activations) or self._pieces.has_complete
+        return bool(made.releases or made.activations or self.withheld) or self._pieces.has_complete
 
     def restoring(self) -> LastValues:
         """The restoration, which takes the last value of each key of the changelog."""

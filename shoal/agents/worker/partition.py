@@ -27,6 +27,7 @@ SLICE = 2_000, 16_000  # records that are processed before other tasks may run, 
 SLICE_SECONDS = 0.004  # that a slice should take, within a factor of two; the twin takes 10 to 20 ms for the least
 WORK_SECONDS = 0.01  # of a machine's own work before other tasks may run
 UNFLUSHED = 2  # bytes that may be processed and not taken, as a multiple of the inbox's share
+MOST_RESTS = 4  # longest pause between two transactions under load, as a multiple of the rest without
 REST = 1.0, 4.0  # pause between two flushes, as a multiple of a flush: if the processor has time to spare, and if not
 SPARE = 0.5  # share of busy time up to which the processor has time to spare
 BUSY_OVER = 1.0  # seconds over which the share of busy time is averaged, for it differs much between transactions
@@ -201,27 +202,42 @@ class Partition:
             if await self._commit_all():
                 ended = time.monotonic()
                 self._rests.flushed(ended - began, ended, time.process_time())
-                earliest = ended + min(self._rests.next, self.settings.linger)
+                earliest = ended + self._pause
 
     async def _linger(self, earliest: float) -> None:
-        """Wait until it is time to flush: soon if all input is processed or the processor has time, else later.
-
-        A transaction that publishes nothing can wait for long. Only a successor misses it: it reads again what the
-        transaction would have covered.
-        """
+        """Wait until it is time to flush, at `earliest` where others wait for it."""
         began = time.monotonic()
         while not self._closing and not self._is_large:
-            now = time.monotonic()
-            if self._is_far_behind or not self.machine.is_awaited:
-                due = began + self.settings.patience
-            else:
-                due = earliest if self.quiet else max(earliest, began + self._rests.pressure * self.settings.linger)
+            now, due = time.monotonic(), self._due(began, earliest)
             if now >= due:
                 return
             self._changed.clear()  # no change is missed, since a transaction follows in any case
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(due - now):
                     await self._changed.wait()
+
+    def _due(self, began: float, earliest: float) -> float:
+        """When to flush what has been gathered since `began`: soon where others wait for it, else later.
+
+        A transaction for which nobody waits can gather for long. Only a successor misses it: it reads again what the
+        transaction would have covered.
+        """
+        if self._is_far_behind:
+            return began + self.settings.patience
+        if not self.machine.is_awaited:
+            return began + self.settings.gather
+        if self.quiet or self.settings.hides_presence:
+            return earliest
+        return max(earliest, began + self._rests.pressure * self.settings.rest)
+
+    @property
+    def _pause(self) -> float:
+        """Time between two transactions for which others wait.
+
+        It is longer under load, but not where that would tell how many events came.
+        """
+        rest = self.settings.rest
+        return rest if self.settings.hides_presence else max(rest, min(self._rests.next, MOST_RESTS * rest))
 
     async def _commit_all(self) -> bool:
         """Commit what there is, until the next transaction would be small; return whether there was anything."""

@@ -278,16 +278,12 @@ class Readiness:
         return self._thread.ends() if self.joined else {}
 
     def behind(self) -> dict[StagePartition, int]:
-        """Of each partition the records that no transaction of this worker covers yet."""
+        """Of each partition the records that this worker has not processed yet; transactions may come later."""
         ends = self.ends()
         return {
-            partition: max(0, ends.get((partition.topic, partition.number), part.committed) - part.committed)
+            partition: max(0, ends.get((partition.topic, partition.number), part.position) - part.position)
             for partition, part in sorted(self.host.partitions.items())
         }
-
-    def lag(self, stage: str) -> int:
-        """Records of a stage that no transaction of this worker covers yet."""
-        return sum(count for partition, count in self.behind().items() if partition.stage == stage)
 
     def audit_behind(self) -> int:
         """Releases and activations that the audit log has not taken yet."""

@@ -1,11 +1,12 @@
-"""Durations as users write them (`30s`, `5m`, `1h`, `7d`), in integer microseconds."""
+"""Durations as users write them (`30s`, `5m`, `1h`, `7d`; short ones also in `ms`), in integer microseconds."""
 
 import re
 
 from shoal.mechanisms.words import exact_duration as format_duration
 
-__all__ = ["format_duration", "parse_duration"]
+__all__ = ["format_duration", "parse_duration", "parse_short"]
 
+MILLISECOND = 1000
 SECOND = 1_000_000
 _UNITS = {"s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND, "d": 86_400 * SECOND}
 _FORM = re.compile(r"(\d{1,9})([smhd])")
@@ -27,3 +28,19 @@ def parse_duration(text: str) -> int:
         instead = f"weeks are written in days, {7 * int(week[1])}d" if week else _REMEDY
         raise ValueError(f"{text!r} is not a duration; {instead}")
     return int(match[1]) * _UNITS[match[2]]
+
+
+def parse_short(text: str) -> int:
+    """The microseconds of a duration that may be shorter than a second.
+
+    >>> parse_short("200ms"), parse_short("1s")
+    (200000, 1000000)
+
+    Raises:
+        ValueError: the text is not a whole number followed by ms, s, m, h or d.
+    """
+    if match := re.fullmatch(r"(\d{1,9})ms", text):
+        return int(match[1]) * MILLISECOND
+    if not _FORM.fullmatch(text):
+        raise ValueError(f"{text!r} is not a duration; write a whole number and ms, s or m, as in 200ms, 1s")
+    return parse_duration(text)

@@ -17,14 +17,15 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, field_validator
 
 from shoal.mechanisms.spec import USER_SLOT
-from shoal.models.config.addresses import HOST, addresses_of
+from shoal.models.config.addresses import HOST
 from shoal.models.config.cell import CellSection
 from shoal.models.config.clip import ClipSection
 from shoal.models.config.complaints import complaint, zero_character
 from shoal.models.config.decay import DecaySection
+from shoal.models.config.kafka import KafkaSection, default_latency
 from shoal.models.config.metric import MetricSection
 from shoal.models.config.per_coordinate import overlap
-from shoal.models.config.section import Duration, Exact, Section, epsilon_within_floats
+from shoal.models.config.section import Exact, Section, epsilon_within_floats
 from shoal.models.config.selection import SelectionSection
 from shoal.models.config.terms import Terms
 from shoal.models.config.unit import PERSON, Unit, charge, parse_unit
@@ -38,43 +39,6 @@ ENVIRONMENT = {
     "SHOAL_PRIVACY_KEY_FILE": ("privacy", "key_file"),
     "SHOAL_PRIVACY_EPSILON": ("privacy", "epsilon"),
 }
-
-
-class KafkaSection(Section):
-    """`[kafka]`: brokers, names and how events are partitioned."""
-
-    brokers: str = Field("localhost:9092", description="bootstrap servers, HOST:PORT with commas between them")
-    app: str = Field("shoal", pattern=r"^[a-zA-Z0-9._-]+$", description="names the consumer group and the topics")
-    partitioner: Literal["murmur2", "crc32"] = Field("murmur2", description="how producers map a user to a partition")
-    partitions: int = Field(8, ge=1, le=1024, description="partitions of contributions and releases; frozen once used")
-    replication: int = Field(-1, ge=-1, description="of the topics that shoal creates; -1: the broker's default")
-    idle_after: Duration = Field(30_000_000, description="a source partition silent this long stops holding up ticks")
-    dead_letters: bool = Field(True, description="false: refused records are only counted")
-    compacted: tuple[str, ...] = Field(
-        (), description="source topics that are read though they are compacted; any other one is refused"
-    )
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        "PLAINTEXT", description="how clients connect to the brokers"
-    )
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field("PLAIN", description="SASL mechanism")
-    sasl_username: str | None = Field(None, description="SASL user name")
-    sasl_password_file: Path | None = Field(None, description="file with the SASL password")
-    ssl_cafile: Path | None = Field(None, description="CA certificates")
-    ssl_certfile: Path | None = Field(None, description="client certificate")
-    ssl_keyfile: Path | None = Field(None, description="client certificate's key")
-
-    @field_validator("brokers")
-    @classmethod
-    def _has_addresses(cls, value: str) -> str:
-        addresses_of(value)
-        return value
-
-    @field_validator("idle_after")
-    @classmethod
-    def _positive(cls, value: int) -> int:
-        if value <= 0:
-            raise ValueError("must be longer than 0s")
-        return value
 
 
 class AuditSection(Section):
@@ -191,6 +155,18 @@ class Config(Section):
     def is_discreet(self) -> bool:
         """Whether a worker or a file run shows no more than what it publishes tells: not how many events there are."""
         return self.protects_presence and not self.web.counters
+
+    @property
+    def cadence(self) -> int:
+        """The shortest tick, step or slot of all metrics, in microseconds; 0 with a release per contribution."""
+        return min(metric.cadence or 0 for metric in self.metric)
+
+    @property
+    def latency(self) -> int:
+        """Microseconds within which a release is to be readable after its tick has ended."""
+        if self.kafka.latency is not None:
+            return self.kafka.latency
+        return default_latency(self.cadence)
 
     @property
     def topics(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from shoal.models.config.durations import parse_duration
+from shoal.models.config.durations import parse_duration, parse_short
 from shoal.models.exact import exact_number
 from shoal.models.times import time_of_text, valid
 
@@ -21,6 +21,12 @@ def _duration(value: Any) -> int:
     return parse_duration(value)
 
 
+def _short(value: Any) -> int:
+    if not isinstance(value, str):
+        raise ValueError("must be a duration such as 200ms or 1s, in quotes")
+    return parse_short(value)
+
+
 def _instant(value: Any) -> int:
     """Microseconds since the Unix epoch of a TOML date or time, or of the ISO 8601 text of one; UTC without a zone."""
     text = value.isoformat() if isinstance(value, date) else value
@@ -32,6 +38,7 @@ def _instant(value: Any) -> int:
 
 Exact = Annotated[Fraction, BeforeValidator(exact_number)]
 Duration = Annotated[int, BeforeValidator(_duration)]
+ShortDuration = Annotated[int, BeforeValidator(_short)]
 Instant = Annotated[int, BeforeValidator(_instant)]
 
 

@@ -22,7 +22,7 @@ from tests.support.effort import examples
 
 HOUR = 3600.0
 SLICE = SLICES[0]
-SETTINGS = KafkaSettings("localhost:1", "app", linger=HOUR, patience=HOUR)
+SETTINGS = KafkaSettings("localhost:1", "app", latency=HOUR, patience=HOUR)
 PLACE = StagePartition(BOUND, "events", 0)
 
 
@@ -126,7 +126,7 @@ def test_a_panic_ends_the_worker_before_what_is_half_counted_is_written(monkeypa
 
     async def story() -> None:
         # given a partition that would write at once
-        partition, writer = hosted(replace(SETTINGS, linger=0.0, patience=0.0), Panicking)
+        partition, writer = hosted(replace(SETTINGS, latency=0.0, patience=0.0), Panicking)
         # when its machine panics
         partition.run()
         partition.accept(batch(0, 10))
