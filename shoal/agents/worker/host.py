@@ -225,8 +225,9 @@ class Host:
             part.run()
         self.accepting = True
         self._begin_watching()
+        new_ones, gone = self._changes.told()
         log.info(
-            "owns", generation=generation, **self._changes.told(), all=len(self.partitions),
+            "owns", generation=generation, new=new_ones, gone=gone, all=len(self.partitions),
             **unless_discreet(seconds=round(time.monotonic() - began, 3)),
         )  # fmt: skip
         for tell in self.on_owned:
@@ -355,11 +356,11 @@ class Changes:
     >>> changes.dropped(["b"])
     >>> changes.adopted(["c"])
     >>> changes.told()
-    {'new': ['a', 'c'], 'gone': []}
+    (['a', 'c'], [])
     >>> changes.dropped(["a"])
     >>> changes.adopted(["a"])
     >>> changes.told()
-    {'new': ['a'], 'gone': ['a']}
+    (['a'], ['a'])
     """
 
     def __init__(self) -> None:
@@ -378,8 +379,8 @@ class Changes:
             else:
                 self._gone[name] = None
 
-    def told(self) -> dict[str, list[str]]:
-        """The fields of the line, in the order of the changes; from then on they are told."""
-        fields = {"new": [*self._new], "gone": [*self._gone]}
+    def told(self) -> tuple[list[str], list[str]]:
+        """Those that came and those that went, in the order of the changes; from then on they are told."""
+        told = [*self._new], [*self._gone]
         self._new, self._gone = {}, {}
-        return fields
+        return told

@@ -93,12 +93,20 @@ class Readiness:
         return None if self.host.accepting else "a rebalance is under way, or partitions are being taken over"
 
     @property
+    def unjoined(self) -> str:
+        """What a worker waits for until its group has given it a generation."""
+        seconds = f"{self.settings.session_timeout:.0f} s"
+        return (
+            f"the consumer group {self.settings.app}, which waits up to {seconds} for workers that died, is not joined"
+        )
+
+    @property
     def why_unassigned(self) -> str | None:
         """Why this worker has no partition; None if it has some, or is being given some."""
         if self.host.stopping:
             return "the worker is stopping"
         if not self.joined:
-            return f"the consumer group {self.settings.app} is not joined yet"
+            return f"{self.unjoined} yet"
         if self.host.accepting and not self.host.partitions and not self.host.sink.feeds:
             most = max((self.settings.partitions, *self._source_counts()))
             return f"there are more workers than partitions: at most {most} of them have something to do"

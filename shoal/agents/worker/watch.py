@@ -47,6 +47,7 @@ class Watching:
         self._asked = time.monotonic()
         self._lost: dict[str, str] | None = None
         self._wrong_clock = False
+        self._has_joined = False  # or was said not to have
 
     async def watch(self) -> None:
         await self.compare_clocks()
@@ -77,6 +78,7 @@ class Watching:
         self._say("misplaced", self._readiness.misplaced())
         self._say("open_transaction", self._readiness.held_back())
         self._look_at_times()
+        self._look_at_group()
         why = self._readiness.why_nothing
         if why is None or self._host.stopping:
             self._nothing_since = None
@@ -85,6 +87,14 @@ class Watching:
         elif now - self._nothing_since >= NOTHING_LIMIT:
             log.warning("owns_nothing", reason=why, seconds=round(now - self._nothing_since))
             self._nothing_since = float("inf")  # said; until it owns something
+
+    def _look_at_group(self) -> None:
+        """Log once that the group is not joined yet, which takes long after a worker died."""
+        if self._has_joined or self._host.stopping or not self._domain.health.running:
+            return
+        self._has_joined = True
+        if not self._readiness.joined:
+            log.info("joining", reason=self._readiness.unjoined)
 
     def _say(self, event: str, texts: Mapping[Place, str]) -> None:
         """Log what is wrong with source partitions; each once, until it is over."""

@@ -13,7 +13,7 @@ from shoal.agents.worker.conditions import AUDIT_LIMIT, conditions, report
 from shoal.agents.worker.gauges import gauges
 from shoal.agents.worker.timings import Timings
 from shoal.stream.machine import Outbox, StagePartition
-from tests.agents.worker.test_watch import SETTINGS, Stage, speaking
+from tests.agents.worker.test_watch import SETTINGS, UNJOINED, Stage, speaking
 
 WORKER = Path(health.__file__).parent
 
@@ -41,7 +41,7 @@ def test_each_condition_fails_by_its_own_cause() -> None:
     stage.host.accepting, stage.domain.withheld = True, {"mean/2", "count/1"}
     assert failing(stage)["versions"].startswith("new releases of count/1, mean/2 wait until those in the audit log")
     stage.domain.withheld, stage.host.app = set(), None
-    assert failing(stage) == {"assigned": "the consumer group app is not joined yet"}
+    assert failing(stage) == {"assigned": UNJOINED}
     stage.host.stopping = True
     assert failing(stage) == {"assigned": "the worker is stopping"}
     stage.domain.health.running = False

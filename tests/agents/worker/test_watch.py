@@ -25,6 +25,7 @@ from tests.stream.simulation import Cluster, config, event
 from tests.support.kafka import Brokers, Kafka
 from tests.support.workers import wait_until
 
+UNJOINED = "the consumer group app, which waits up to 10 s for workers that died, is not joined yet"
 SETTINGS = KafkaSettings("somewhere:9092", "app", partitions=3, idle_after=1.0)
 
 
@@ -84,7 +85,7 @@ def test_a_worker_that_is_not_ready_says_why() -> None:
         "a rebalance is under way, or partitions are being taken over",
     ]
     stage.host.app._consumer._thread.generation = -1
-    assert "the consumer group app is not joined yet" in stage.readiness.reasons()
+    assert UNJOINED in stage.readiness.reasons()
     stage.host.stopping = True
     assert "the worker is stopping" in stage.readiness.reasons()
     stage.domain.health.running = False
@@ -94,7 +95,7 @@ def test_a_worker_that_is_not_ready_says_why() -> None:
 def test_an_app_without_a_consumer_has_not_joined() -> None:
     stage = Stage()
     stage.host.app = None
-    assert stage.readiness.reasons() == ["the consumer group app is not joined yet"]
+    assert stage.readiness.reasons() == [UNJOINED]
     assert [*stage.readiness.behind().values(), stage.readiness.audit_behind()] == [0]
 
 
@@ -142,6 +143,28 @@ def test_lag_is_what_is_in_the_topics_and_not_processed() -> None:
     ends = {("app.contributions", 0): 13, ("app.releases", 0): 9}
     stage.host.app._consumer._thread.ends = lambda: ends
     assert [*stage.readiness.behind().values(), stage.readiness.audit_behind()] == [10, 2]
+
+
+def test_a_worker_whose_group_waits_for_a_dead_one_says_so_once() -> None:
+    stage = Stage()
+    watching = Watching(stage.readiness)
+    stage.host.app._consumer._thread.generation = -1
+    with structlog.testing.capture_logs() as said:
+        stage.domain.health.running = False
+        watching.look(5)
+        assert said == [], "it is not the group that a worker waits for"
+        stage.domain.health.running = True
+        watching.look(10)
+        watching.look(15)
+    assert [(line["event"], line["reason"]) for line in said] == [("joining", UNJOINED.removesuffix(" yet"))]
+    # and one that has joined in time says nothing, also when it joins anew later
+    stage.host.app._consumer._thread.generation = 1
+    watching = Watching(stage.readiness)
+    with structlog.testing.capture_logs() as said:
+        watching.look(5)
+        stage.host.app._consumer._thread.generation = -1
+        watching.look(10)
+    assert said == []
 
 
 def test_a_worker_that_owns_nothing_for_a_minute_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
