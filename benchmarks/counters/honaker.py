@@ -20,7 +20,7 @@ from typing import Self
 
 from benchmarks.counters.kary import level_sum
 from shoal.mechanisms import check
-from shoal.mechanisms.counters.complete_tree import Coefficients, Complete, Draw, NodeSums
+from shoal.mechanisms.counters.complete_tree import Complete, Draw, NodeSums, Numerators
 from shoal.mechanisms.counters.tree_row import Rows, Stretch, best_shape, check_shape
 
 
@@ -28,8 +28,10 @@ class BottomUp(Complete):
     """A tree whose prefixes are cut into whole nodes, each estimated from the subtree below it.
 
     >>> tree = BottomUp(arity=2, height=2)
-    >>> tree.coefficients(3), tree.squares(3)  # one leaf, and a node of two: two thirds its own draw, one the leaves'
-    (((Fraction(1, 1), 1), (Fraction(1, 3), 2), (Fraction(2, 3), 1)), Fraction(5, 3))
+    >>> tree.numerators(3), tree.denominator  # one leaf, and a node of two: two thirds its own draw, one the leaves'
+    ({21: 1, 7: 2, 14: 1}, 21)
+    >>> tree.squares(3)
+    Fraction(5, 3)
     """
 
     @cached_property
@@ -53,14 +55,14 @@ class BottomUp(Complete):
         terms = zip(counts, self.sizes, self.ratios, strict=True)
         return sum((Fraction(count * size, ratio) for count, size, ratio in terms), start=Fraction(0))
 
-    def coefficients(self, t: int) -> Coefficients:
-        """Of the draws in the noise of prefix t: k**j / lambda_i at height j below a node of height i."""
-        found: dict[Fraction, int] = {}
+    def numerators(self, t: int) -> Numerators:
+        """Of the coefficients of the draws in prefix t: k**j / lambda_i at height j below a node of height i."""
+        found: Numerators = {}
         for i, digit in enumerate(self.digits(t)):
             for j in range(i + 1 if digit else 0):
-                coefficient = Fraction(self.sizes[j], self.ratios[i])
-                found[coefficient] = found.get(coefficient, 0) + digit * self.sizes[i - j]
-        return tuple(found.items())
+                numerator = self.sizes[j] * (self.denominator // self.ratios[i])
+                found[numerator] = found.get(numerator, 0) + digit * self.sizes[i - j]
+        return found
 
     def prefixes(self, draw: Draw) -> "BottomUpPrefixes":
         """The noise of every prefix, from the draws of all nodes."""

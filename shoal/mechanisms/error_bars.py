@@ -15,6 +15,7 @@ larger than the quantile, by less than a relative 1e-3.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -35,6 +36,7 @@ _THETA: NDArray[np.float64] = 1 - np.logspace(-9, -0.001, 500)  # of bounds on t
 _K: NDArray[np.float64] = np.pi * np.arange(1, _TERMS + 1, dtype=np.float64)
 
 Scales = tuple[tuple[Fraction | int, int], ...]
+Ratios = Sequence[tuple[int, int, int]]  # scales: numerator, denominator, and how many draws have that scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def noise_sd(scales: Law) -> float:
         return six_digits(math.sqrt(scales.variance))
     if isinstance(scales, OfCube):
         return six_digits(math.sqrt(cube.variance(scales.coordinates, scales.scale)))
-    return six_digits(math.sqrt(math.fsum(count * laplace.variance(scale) for scale, count in scales)))
+    return _laplace_sd(_ratios(scales))
 
 
 def coverage_of(releases: int | None, numbers: int = 1) -> float:
@@ -96,13 +98,7 @@ def noise_quantile(scales: Law, coverage: float = COVERAGE) -> float:
         return six_digits(NormalDist().inv_cdf((1 + coverage) / 2) * math.sqrt(scales.variance))
     if isinstance(scales, OfCube):
         return six_digits(float(scales.scale) * _cube_quantile(scales.coordinates, coverage))
-    counted = [(float(scale), count) for scale, count in scales if count]
-    if not counted:
-        return 0.0
-    largest = max(scale for scale, _ in counted)
-    if len(counted) == 1 and counted[0][1] == 1:
-        return six_digits(largest * -math.log(1 - coverage))
-    return six_digits(largest * _quantile([(scale / largest, count) for scale, count in counted], coverage))
+    return _laplace_quantile(_ratios(scales), coverage)
 
 
 def tail_bound(squares: float, largest: float, coverage: float, *, has_largest: bool) -> float:
@@ -147,9 +143,40 @@ def widths(step: tuple[int, int], scales: Law, coverage: float) -> Widths:
     return width_of(step, noise_quantile(scales, coverage)), width_of(step, noise_sd(scales))
 
 
+def laplace_widths(step: tuple[int, int], ratios: Ratios, coverage: float) -> Widths:
+    """Widths of the noise of a sum of discrete Laplace draws, whose scales are ratios that need not be reduced.
+
+    The result is that of `widths` for the same scales as fractions in the same order, to the last bit: Python rounds a
+    quotient of integers correctly.
+
+    >>> laplace_widths((1, 1), [(20, 2, 4), (10, 3, 1)], 0.95) == widths((1, 1), ((10, 4), (Fraction(10, 3), 1)), 0.95)
+    True
+    """
+    return width_of(step, _laplace_quantile(ratios, coverage)), width_of(step, _laplace_sd(ratios))
+
+
 def six_digits(value: float) -> float:
     """The value rounded to six significant decimal digits."""
     return float(f"{value:.6g}")
+
+
+def _ratios(scales: Scales) -> Ratios:
+    return [(*scale.as_integer_ratio(), count) for scale, count in scales if count]
+
+
+def _laplace_sd(ratios: Ratios) -> float:
+    variances = (count * laplace.variance_of_ratio(numerator, denominator) for numerator, denominator, count in ratios)
+    return six_digits(math.sqrt(math.fsum(variances)))
+
+
+def _laplace_quantile(ratios: Ratios, coverage: float) -> float:
+    counted = [(numerator / denominator, count) for numerator, denominator, count in ratios]
+    if not counted:
+        return 0.0
+    largest = max(scale for scale, _ in counted)
+    if len(counted) == 1 and counted[0][1] == 1:
+        return six_digits(largest * -math.log(1 - coverage))
+    return six_digits(largest * _quantile([(scale / largest, count) for scale, count in counted], coverage))
 
 
 @lru_cache(maxsize=1 << 8)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import ClassVar
 
-from shoal.mechanisms import check, error_bars
+from shoal.mechanisms import check
 from shoal.mechanisms.continual_mean.forecast import Expected, Prospect, expected
 from shoal.mechanisms.error_bars import COVERAGE, Law
 from shoal.mechanisms.grid import Grid
@@ -78,10 +78,6 @@ class MeanParameters(OnGrid):
     @abstractmethod
     def bounder(self) -> Bounder:
         """The unit's side of the algorithm."""
-
-    def estimate(self, total: int, samples: int, law: Law, ends: tuple[float, float] | None) -> Estimate:
-        """The release of a sum with noise of that law, clamped to those ends."""
-        return self.named(error_bars.estimate(self.grid, total, samples, law, ends, self.coverage))
 
     def named(self, found: Estimate) -> Estimate:
         """The release with the kind of noise, where that was chosen."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 Draws = NDArray[np.int64] | NDArray[np.object_]
 Coefficients = tuple[tuple[Fraction, int], ...]  # (|coefficient| of a draw, how many draws have it)
+Numerators = dict[int, int]  # |coefficient| of a draw times a common denominator -> how many draws have it
 Draw = Callable[[int, int], Draws]  # first node, count -> their draws
 Path = Sequence[int]
 FEW = 100  # draws: below that, one by one is faster
@@ -105,8 +106,8 @@ class Complete(ABC):
         """The sum of the squared coefficients of prefixes 1 .. t, without a loop over them."""
 
     @abstractmethod
-    def coefficients(self, t: int) -> Coefficients:
-        """The coefficients of the draws in the noise of prefix t; only those that are not 0."""
+    def numerators(self, t: int) -> Numerators:
+        """Coefficients of the draws in the noise of prefix t, times the tree's denominator; none is 0."""
 
     @abstractmethod
     def prefixes(self, draw: Draw) -> Prefixes:

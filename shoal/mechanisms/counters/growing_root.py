@@ -20,7 +20,7 @@ from functools import cached_property
 from shoal.mechanisms import check
 from shoal.mechanisms.counters.counter import Subkeys
 from shoal.mechanisms.counters.square_root import RootPrefixes, RootTree
-from shoal.mechanisms.error_bars import Normal
+from shoal.mechanisms.error_bars import Normal, Widths, widths
 
 LARGEST = 1 << 15  # elements of an epoch: their sums are held, and computed again after a restart
 
@@ -96,6 +96,10 @@ class GrowingRoot:
     def scales(self, t: int) -> Normal:
         """The law of the noise of release t."""
         return Normal(self.variance(t))
+
+    def widths(self, t: int, step: tuple[int, int], coverage: float) -> Widths:
+        """Widths of the noise of release t, in units of the range."""
+        return widths(step, self.scales(t), coverage)
 
     def counter(self, subkey: Subkeys) -> "GrowingRootCounter":
         return GrowingRootCounter(self, subkey)

@@ -14,9 +14,9 @@ Source       Hay, Rastogi, Miklau and Suciu (2010) for least squares on trees
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 
-from shoal.mechanisms.counters.complete_tree import Coefficients, Complete, Draw, NodeSums
+from shoal.mechanisms.counters.complete_tree import Complete, Draw, NodeSums, Numerators
 
 
 class LeastSquares(Complete):
@@ -25,8 +25,8 @@ class LeastSquares(Complete):
     >>> tree = LeastSquares(arity=10, height=3)
     >>> tree.leaves, tree.nodes, tree.ratios, tree.first(0)
     (1000, 1111, (1, 11, 111, 1111), 111)
-    >>> LeastSquares(2, 1).coefficients(2)  # a third of each leaf's sum, two thirds of the root
-    ((Fraction(1, 3), 2), (Fraction(2, 3), 1))
+    >>> LeastSquares(2, 1).numerators(2), LeastSquares(2, 1).denominator  # a third of each leaf, two thirds of the root
+    ({2: 2, 4: 1}, 6)
     """
 
     @cached_property
@@ -46,8 +46,16 @@ class LeastSquares(Complete):
             ((a - b) / ratio for a, b, ratio in zip(norms, following, self.ratios, strict=True)), start=Fraction(0)
         )
 
-    def coefficients(self, t: int) -> Coefficients:
-        return _coefficients(self, t) if t else ()
+    def numerators(self, t: int) -> Numerators:
+        if t == self.leaves:
+            unit = self.denominator // self.nodes
+            return {size * unit: count for size, count in zip(self.sizes, reversed(self.sizes), strict=True)}
+        counts: Numerators = {}
+        for numerator, count in _by_path(self, t):
+            if numerator:
+                size = abs(numerator)
+                counts[size] = counts.get(size, 0) + count
+        return counts
 
     def moments(self, t: int) -> tuple[float, float]:
         """Sums of the squared coefficients of prefix t and of their fourth powers, in floats, for error bars.
@@ -60,7 +68,7 @@ class LeastSquares(Complete):
             parts = [(float(coefficient) ** 2, count) for coefficient, count in self.total_coefficients()]
             return sum(count * square for square, count in parts), sum(count * square**2 for square, count in parts)
         second = fourth = g = above = 0.0
-        for i in range(self.height, -1, -1):  # as in `_by_path`
+        for i in range(self.height, -1, -1):  # g and share are g_i and f_i of `_by_path`
             rest = t % self.sizes[i]
             share = rest / self.sizes[i]
             g += (share - above) / self.ratios[i]
@@ -99,36 +107,27 @@ def _sum_of_norms(t: int, size: int) -> Fraction:
     return t * (t + 1) // 2 - remainders + Fraction(squares, size)
 
 
-@lru_cache(maxsize=1 << 12)
-def _coefficients(tree: LeastSquares, t: int) -> Coefficients:
-    """The coefficients by the path to leaf t: where a node's ancestors leave it, and the node's height, fix its own."""
-    if t == tree.leaves:
-        return tree.total_coefficients()
-    counts: dict[Fraction, int] = {}
-    for coefficient, count in _by_path(tree, t):
-        if coefficient and count:
-            counts[abs(coefficient)] = counts.get(abs(coefficient), 0) + count
-    return tuple(counts.items())
-
-
-def _by_path(tree: LeastSquares, t: int) -> Iterator[tuple[Fraction, int]]:
-    """The coefficient of each node of the path, from the root, then those of the subtrees beside the path below it.
+def _by_path(tree: LeastSquares, t: int) -> Iterator[tuple[int, int]]:
+    """Coefficients of prefix t times the denominator, with numbers of nodes, along the path from the root to leaf t.
 
     With f_i the share of the path's node of height i that the prefix holds, and g_i the sum over j >= i of
     (f_j - f_{j+1}) / lambda_j: the path's node of height i has k**i g_i; a node of height j in a subtree whose root has
-    height i - 1 has k**j (g_i + (f - f_i) / lambda_{i-1}), f being 1 to the left of the path and 0 to its right.
+    height i has k**j (g_{i+1} + (f - f_{i+1}) / lambda_i), f being 1 to the left of the path and 0 to its right.
+
+    In the code `g` is g_i times the denominator, `rest` is f_i k**i, and `tree.weights` has the denominator over
+    k**(i+1) lambda_i: every number is an integer.
     """
-    g, above = Fraction(0), Fraction(0)
-    for i in range(tree.height, -1, -1):
-        share = Fraction(t % tree.sizes[i], tree.sizes[i])
-        g += (share - above) / tree.ratios[i]
-        yield tree.sizes[i] * g, 1
-        if i:
-            digit = t % tree.sizes[i] // tree.sizes[i - 1]
-            for f, subtrees in ((1, digit), (0, tree.arity - 1 - digit)):
-                base = g + (f - share) / tree.ratios[i - 1]
-                yield from ((tree.sizes[j] * base, subtrees * tree.sizes[i - 1 - j]) for j in range(i))
-        above = share
+    sizes, arity, rest = tree.sizes, tree.arity, t
+    g = t * (tree.denominator // (tree.leaves * tree.nodes))
+    yield tree.leaves * g, 1
+    for i in range(tree.height - 1, -1, -1):
+        weight, above = tree.weights[i], rest
+        digit, rest = divmod(above, sizes[i])
+        for base, subtrees in ((g + weight * (sizes[i + 1] - above), digit), (g - weight * above, arity - 1 - digit)):
+            if base and subtrees:
+                yield from ((sizes[j] * base, subtrees * sizes[i - j]) for j in range(i + 1))
+        g += weight * (rest * arity - above)
+        yield sizes[i] * g, 1
 
 
 class LeastSquaresPrefixes:

@@ -13,6 +13,7 @@ Variance     of release t, in squared grid steps: sum over past trees of k**u / 
 Proof        docs/proofs/blue.md
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,8 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.mechanisms import check
-from shoal.mechanisms.counters.complete_tree import FEW, Complete, Draw, Draws, Prefixes
+from shoal.mechanisms.counters.complete_tree import FEW, Complete, Draw, Draws, Numerators, Prefixes
 from shoal.mechanisms.counters.counter import Scales, Subkeys, rounded
+from shoal.mechanisms.error_bars import Widths, laplace_widths
 from shoal.mechanisms.noise import laplace
 
 LARGEST = 1 << 20  # leaves of a tree, at most: what is drawn when it opens, and kept while it is open
@@ -100,7 +102,30 @@ class Rows(ABC):
 
     def scales(self, t: int) -> Scales:
         """The scales of the draws in the totals of past trees and in a prefix, as release t adds them up."""
-        return _scales(self, t)
+        counts, denominator = self._numerators(t)
+        return tuple((Fraction(numerator, denominator), count) for numerator, count in counts.items())
+
+    def widths(self, t: int, step: tuple[int, int], coverage: float) -> Widths:
+        """Widths of the noise of release t, in units of the range."""
+        return _widths(self, t, step, coverage)
+
+    def _numerators(self, t: int) -> tuple[Numerators, int]:
+        """Scales of the draws in the noise of release t, times the denominator that is returned with them.
+
+        Their order is that of `noise_quantile`'s sum: past trees, then the open one. Equal scales of two trees are one.
+        """
+        position = self.position(t)
+        parts = [
+            (tree.upper, tree.upper.leaves, self.scale(tree), len(epochs)) for tree, epochs in self.runs(position.epoch)
+        ]
+        parts.append((position.tree, position.within, self.scale(position.tree), 1))
+        denominator = math.lcm(*(tree.denominator * scale.denominator for tree, _, scale, _ in parts))
+        counts: Numerators = {}
+        for tree, leaves, scale, epochs in parts:
+            unit = denominator // (tree.denominator * scale.denominator) * scale.numerator
+            for numerator, count in tree.numerators(leaves).items():
+                counts[numerator * unit] = counts.get(numerator * unit, 0) + count * epochs
+        return counts, denominator
 
     def variance(self, t: int) -> float:
         position = self.position(t)
@@ -136,18 +161,10 @@ def _scale(sensitivity: int, epsilon: Fraction) -> Fraction:
     return sensitivity / epsilon
 
 
-@lru_cache(maxsize=1 << 12)  # the groups of a metric ask for the same ones
-def _scales(rows: Rows, t: int) -> Scales:
-    position = rows.position(t)
-    counts: dict[Fraction, int] = {}
-    for tree, epochs in rows.runs(position.epoch):
-        for coefficient, count in tree.upper.total_coefficients():
-            scale = coefficient * rows.scale(tree)
-            counts[scale] = counts.get(scale, 0) + count * len(epochs)
-    for coefficient, count in position.tree.coefficients(position.within):
-        scale = coefficient * rows.scale(position.tree)
-        counts[scale] = counts.get(scale, 0) + count
-    return tuple(counts.items())
+@lru_cache(maxsize=1 << 14)  # the groups of a metric ask for the same ones
+def _widths(rows: Rows, t: int, step: tuple[int, int], coverage: float) -> Widths:
+    counts, denominator = rows._numerators(t)
+    return laplace_widths(step, [(numerator, denominator, count) for numerator, count in counts.items()], coverage)
 
 
 @dataclass(slots=True)

@@ -74,7 +74,12 @@ def variance(scale: Fraction | int) -> float:
     >>> round(variance(Fraction(10)), 3)
     199.833
     """
-    x = float(1 / Fraction(scale)) if scale > Fraction(1, 1 << 20) else 1e6
+    return variance_of_ratio(*scale.as_integer_ratio())
+
+
+def variance_of_ratio(numerator: int, denominator: int) -> float:
+    """Variance of one draw of scale `numerator` / `denominator`, reduced or not: the same float."""
+    x = denominator / numerator if numerator << 20 > denominator else 1e6
     return 2 * math.exp(-x) / math.expm1(-x) ** 2
 
 

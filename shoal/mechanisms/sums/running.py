@@ -23,7 +23,7 @@ from shoal.mechanisms.counters.complete_tree import Coefficients, Complete
 from shoal.mechanisms.counters.counter import Subkeys
 from shoal.mechanisms.counters.least_squares import LeastSquares
 from shoal.mechanisms.counters.spans import span_coefficients, span_squares
-from shoal.mechanisms.error_bars import COVERAGE, noise_quantile, noise_sd, six_digits
+from shoal.mechanisms.error_bars import COVERAGE, noise_quantile, six_digits
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.sums.steps.steps import equal_quantile
 from shoal.mechanisms.sums.sums import Headed, Node, Noised, text
@@ -165,8 +165,8 @@ def _ends(end: int, length: int, last: Last) -> tuple[int, int]:
 def _bars(sums: RunningSum, t: int, coverage: float) -> tuple[float, float]:
     """Standard deviation and quantile of release t's noise."""
     if t <= _FIRST or coverage != COVERAGE:
-        scales = sums.tree.scales(t)
-        return noise_sd(scales), noise_quantile(scales, coverage)
+        quantile, deviation = sums.tree.widths(t, (1, 1), coverage)
+        return deviation, quantile
     second, fourth = sums._moments(t)
     draws = min(round(second**2 / fourth), _NORMAL) if fourth else _NORMAL  # 0 where there is hardly any noise
     sd = math.sqrt(second)

@@ -69,7 +69,8 @@ class CompleteLaws:
         tree = self.kind(arity, height)
         t = min(t, tree.leaves)
         assert tree.sum_squares(t) == sum(tree.squares(s) for s in range(1, t + 1))
-        assert tree.squares(t) == sum(count * coefficient**2 for coefficient, count in tree.coefficients(t))
+        squares = sum(count * numerator**2 for numerator, count in tree.numerators(t).items())
+        assert tree.squares(t) == Fraction(squares, tree.denominator**2)
         assert tree.total_squares == tree.squares(tree.leaves)
         assert tree.total_squares == sum(count * coefficient**2 for coefficient, count in tree.total_coefficients())
 

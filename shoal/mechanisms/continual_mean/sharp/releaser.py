@@ -15,7 +15,7 @@ from shoal.mechanisms.continual_mean.looks import Wait, unknown
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning, Forecast
 from shoal.mechanisms.continual_mean.sharp.choices import Choices
 from shoal.mechanisms.continual_mean.sharp.parameters import NARROWER, SharpParameters
-from shoal.mechanisms.error_bars import noise_sd
+from shoal.mechanisms.error_bars import estimate_within, noise_sd
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
 
 SAMPLES_BITS = 64  # of a number of samples; totals have any size
@@ -282,10 +282,11 @@ class SharpReleaser:
         """The clipped sum and noise over the samples; before it begins the middle of the range, which says nothing."""
         if self._beginning is None:
             return unknown(self._mean, self._wait) if self._waiting else None
-        t = self._ticks
+        mean, t = self._mean, self._ticks
         noisy = self._total + self._counter.noise(t)
-        ends = self.bounds if self._mean.clamps else None
-        return self._mean.estimate(noisy, self._samples, self._counter.tree.scales(t), ends)
+        noise = self._counter.tree.widths(t, mean.grid.step, mean.coverage)
+        ends = self.bounds if mean.clamps else None
+        return mean.named(estimate_within(mean.grid, noisy, self._samples, noise, ends))
 
     @property
     def bounds(self) -> tuple[float, float] | None:

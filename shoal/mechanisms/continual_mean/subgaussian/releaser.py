@@ -11,7 +11,7 @@ from typing import Any
 
 from shoal.mechanisms.continual_mean.looks import Wait, unknown
 from shoal.mechanisms.continual_mean.subgaussian.parameters import Start, SubgaussianParameters
-from shoal.mechanisms.error_bars import estimate
+from shoal.mechanisms.error_bars import estimate_within
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.selection import clip_range
 from shoal.mechanisms.statistic import Activation, Contribution, Estimate
@@ -118,8 +118,8 @@ class SubgaussianReleaser:
         if self._start is None:
             return unknown(mean, self._wait) if any(self._rows) else None
         noisy = self._total + self._counter.noise(self._ticks)
-        ends, scales = self.bounds if mean.clamps else None, self._counter.tree.scales(self._ticks)
-        return estimate(mean.sample_grid, noisy, self.samples, scales, ends, mean.coverage)
+        noise = self._counter.tree.widths(self._ticks, mean.sample_grid.step, mean.coverage)
+        return estimate_within(mean.sample_grid, noisy, self.samples, noise, self.bounds if mean.clamps else None)
 
     @property
     def samples(self) -> int:
