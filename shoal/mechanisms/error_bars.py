@@ -206,9 +206,11 @@ def _quantile(scales: list[tuple[float, int]], coverage: float) -> float:
 
 
 def _log_phi(scales: list[tuple[float, int]], frequencies: NDArray[np.float64], blur: float) -> NDArray[np.float64]:
+    sizes = np.array([[scale] for scale, _ in scales])
+    counts = np.array([[float(count)] for _, count in scales])
     log_phi: NDArray[np.float64] = -((blur * frequencies) ** 2) / 2
-    for scale, count in scales:
-        log_phi = log_phi - count * np.log1p((scale * frequencies) ** 2)
+    for term in counts * np.log1p((sizes * frequencies) ** 2):  # a sum in the order of `scales`, not in numpy's
+        log_phi -= term
     return log_phi
 
 
