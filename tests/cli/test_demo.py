@@ -252,6 +252,7 @@ def test_it_stops_what_it_started_when_it_is_stopped(
     assert (tmp_path / "shoal.key").read_text() != "of an earlier demo"
 
 
+@pytest.mark.long
 def test_a_kafka_that_ends_is_named(half_way: subprocess.Popen[bytes], tmp_path: Path) -> None:
     """Its clients would wait for it for ever."""
     (java,) = (pid for pid in members(half_way.pid) if b"kafka.Kafka" in Path(f"/proc/{pid}/cmdline").read_bytes())

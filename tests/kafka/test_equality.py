@@ -84,8 +84,8 @@ def test_a_release_per_contribution_follows_the_log_of_one_partition(
         shoals.stop_all()
 
 
-@pytest.mark.usefixtures("backend")
-def test_kills_at_random_moments_change_no_release(kafka: Kafka, tmp_path: Path) -> None:
+@mostly("kernel")
+def test_kills_at_random_moments_change_no_release(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     # given metrics with several cadences and algorithms, and a producer that sends events until the last kill
     metrics: tuple[dict[str, Any], ...] = (
         {"name": "daily", "every": "1d"},

@@ -80,8 +80,8 @@ def test_a_worker_frozen_in_idleness_works_from_its_heirs_state(kafka: Kafka, tm
         shoals.stop_all()
 
 
-@pytest.mark.usefixtures("backend")
-def test_partitions_move_before_their_first_event(kafka: Kafka, tmp_path: Path) -> None:
+@mostly("kernel")
+def test_partitions_move_before_their_first_event(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     # An offset in the group says that a state must be there: workers that had nothing to do must not leave one.
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": 4}, partitions=4) as shoals:
         # given a worker that owned everything and read nothing

@@ -89,6 +89,7 @@ def test_releases_flow_while_postgresql_is_down(kafka: Kafka, own_postgres: Stop
         shoals.stop_all()
 
 
+@pytest.mark.long
 def test_releases_flow_while_sqlite_is_locked(kafka: Kafka, tmp_path: Path) -> None:
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": 4}, partitions=4) as shoals:
         # given two workers under load

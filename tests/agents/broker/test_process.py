@@ -182,6 +182,7 @@ def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     assert broker.log.read_text()
 
 
+@pytest.mark.long
 def test_the_command_serves_until_sigterm(tmp_path: Path) -> None:
     process = serve(free_port(), tmp_path)
     java = java_of(process)
