@@ -121,7 +121,11 @@ class KafkaSettings:
         return self.dead_letters, number % self.partitions
 
     def transactional_id(self, stage: str, topic: str, partition: int) -> str:
-        """A pure and permanent function: a changed id would no longer fence the old owner."""
+        """A pure and permanent function: a changed id would no longer fence the old owner.
+
+        It ends with a number. Ids of an input topic that end with `b` and a number are reserved for producers that
+        several partitions share.
+        """
         return f"{self.app}.{stage}.{topic}.{partition}" if stage == BOUND else f"{self.app}.{stage}.{partition}"
 
     def addresses(self) -> list[Address]:

@@ -152,6 +152,10 @@ def test_transactional_ids_and_changelogs_are_pure_functions_of_the_place() -> N
     s = KafkaSettings("b:1", "app")
     assert s.transactional_id("bound", "purchases", 3) == "app.bound.purchases.3"
     assert s.transactional_id("release", "app.contributions", 3) == "app.release.3"
+    # and no topic's id is one of those that are reserved for what several partitions of another may share
+    topics = ["t", "t.b1", "t.b", "b1"]
+    ids = {s.transactional_id("bound", topic, number) for topic in topics for number in range(3)}
+    assert not ids & {f"app.bound.{topic}.b{number}" for topic in topics for number in range(12)}
     assert s.changelog("bound", "purchases") == "app.bound.purchases.changelog"
     assert s.changelog("release", "app.contributions") == "app.release.changelog"
 
