@@ -61,6 +61,17 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
+def within(page: str, command: str, made: str) -> str:
+    r"""A page with what a command made between the marks of its block.
+
+    >>> within("a\n<!-- figures: make x -->\nold\n<!-- end of figures -->\nb\n", "make x", "new\n")
+    'a\n<!-- figures: make x -->\nnew\n<!-- end of figures -->\nb\n'
+    """
+    begin, end = f"<!-- figures: {command} -->\n", "<!-- end of figures -->\n"
+    before, _, rest = page.partition(begin)
+    return before + begin + made + end + rest.partition(end)[2]
+
+
 def publish(name: str, title: str, text: str, data: Mapping[str, Any], folder: Path | None) -> None:
     """Print what was measured; in a folder, keep it as JSON too."""
     print(f"\n## {title}\n\n{text}\n\n{machine()}; {versions()}", flush=True)

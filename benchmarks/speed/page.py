@@ -13,7 +13,7 @@ from benchmarks.speed.summary import cell
 NAME = "speed"
 GUIDE = figures.ROOT / "docs" / "explanation" / "performance.md"
 PICTURE = figures.ROOT / "docs" / "images" / f"{NAME}.svg"
-BEGIN, END = "<!-- figures: make bench -->\n", "<!-- end of figures -->\n"
+COMMAND = "make bench"
 RULES = """\
 Measured with `make bench` (how: `python -m benchmarks.speed --help`); the raw figures are in [speed.json](speed.json),
 and a short account is [performance](../../docs/explanation/performance.md). A cell has the median of all rounds and, in
@@ -179,16 +179,6 @@ def block(kept: Mapping[str, Any]) -> str:
     return f"\n{figures.table(header, rows)}\n\n{measured}\n\n{told}" + ("\n" if told else "")
 
 
-def within(page: str, made: str) -> str:
-    r"""The guide with what was made between its marks.
-
-    >>> within(f"a\n{BEGIN}old\n{END}b\n", "new\n") == f"a\n{BEGIN}new\n{END}b\n"
-    True
-    """
-    before, _, rest = page.partition(BEGIN)
-    return before + BEGIN + made + END + rest.partition(END)[2]
-
-
 def kept() -> dict[str, Any]:
     """The figures of the last full run of each part."""
     path = figures.RESULTS / f"{NAME}.json"
@@ -211,5 +201,5 @@ def write() -> None:
     found = kept()
     (figures.RESULTS / f"{NAME}.md").write_text(report(found))
     if "throughput" in found:
-        GUIDE.write_text(within(GUIDE.read_text(), block(found)))
+        GUIDE.write_text(figures.within(GUIDE.read_text(), COMMAND, block(found)))
         PICTURE.write_text(draw(found))
