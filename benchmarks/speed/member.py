@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,8 @@ def main() -> None:
     members: list[Member] = []
     structlog.configure(processors=[_drop])
     with open_session(options.config) as session:
-        settings = settings_of(session.config)
+        # The last transaction ends the run, so none may gather for ten seconds.
+        settings = replace(settings_of(session.config), cadence=0.0)
         domain = Stages(session, settings, Health())
         run_worker(
             settings, domain, on_verified=domain.agree, on_app=lambda app: members.append(Member(app, options.go))

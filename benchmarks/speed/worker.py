@@ -4,9 +4,9 @@
 
 Time runs from the moment the worker owns its partitions, before its first fetch, until the last transaction is
 committed, but for those of release that publish nothing and only say how far it read; with --audited, until the last
-release is in the SQL log too. With --only-bound the contributions are written and never read. If the topic has more
-events, reading stops when so many are committed, and the clock when what was fetched is through. It prints the
-lines of JSON that `watching.py` reads.
+release is in the SQL log too. With --only-bound the contributions are written and never read. When so many events are
+processed, reading stops and bound commits at once, as at the end of a worker; it would gather more for ten seconds. The
+program prints the lines of JSON that `watching.py` reads.
 """
 
 import argparse
@@ -56,8 +56,9 @@ class Stopwatch:
     def _of(self, stage: str) -> list[Partition]:
         return [part for partition, part in self._host.partitions.items() if partition.stage == stage]
 
-    def _committed(self) -> int:
-        return sum(part.events for part in self._of(BOUND))
+    def _processed(self) -> int:
+        """The number of events that bound has processed, whether or not they are committed."""
+        return sum(part.events + part.machine.backlog for part in self._of(BOUND))
 
     async def _guarded(self) -> None:
         try:
@@ -69,16 +70,15 @@ class Stopwatch:
     async def _watch(self) -> None:
         await self._began.wait()
         due = self._every
-        while (committed := self._committed()) < self._events:
-            if committed >= due:
+        while (processed := self._processed()) < self._events:
+            if processed >= due:
                 self._say()
-                due = committed + self._every
+                due = processed + self._every
             await asyncio.sleep(LOOK)
         self._say()
         for part in self._of(BOUND):
             self._host.hold(TP(part.partition.topic, part.partition.number), "benchmark")
-        while not all(self._covers(part, -1) for part in self._of(BOUND)):
-            await asyncio.sleep(LOOK)
+            await part.drain()
         if not self._only_bound:
             await self._released()
         machines: list[Any] = [part.machine for part in self._of(BOUND)]
@@ -115,7 +115,7 @@ class Stopwatch:
         return part.quiet and is_committed and part.position > offset
 
     def _say(self, **more: Any) -> None:
-        said = {"events": self._committed(), "seconds": time.perf_counter(), "cpu": time.process_time()} | more
+        said = {"events": self._processed(), "seconds": time.perf_counter(), "cpu": time.process_time()} | more
         print(json.dumps(said), flush=True)
 
 
