@@ -12,7 +12,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	if $$python -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$python; break; fi; done)
 
 .PHONY: help install python kernel tested tooled programs tools demo demo-geo test test-stories test-laws test-kernel test-long test-twin quick check lint style mypy types doctest fix reference docs pictures lock wheel wheels clean
-.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-growth bench-release bench-keys bench-idle audit-privacy mutants golden test-deploys test-operators test-orders test-lanes test-cluster fuzz
+.PHONY: bench bench-accuracy bench-decay bench-places bench-few-users bench-presence bench-kernel bench-growth bench-release bench-keys bench-idle bench-live audit-privacy mutants golden test-deploys test-operators test-orders test-lanes test-cluster fuzz
 .DEFAULT_GOAL := help
 
 help:
@@ -53,6 +53,8 @@ help:
 	@echo '               release without a broker, by rows and by groups (some minutes; ARGS=--quick: a minute)'
 	@echo 'make bench-idle'
 	@echo '               what idle partitions cost in bytes, without events and with some (a minute)'
+	@echo 'make bench-live'
+	@echo '               what a worker costs that is not behind, and how late releases are, with bars that fail (half an hour; ARGS=--quick: some minutes)'
 	@echo 'make mutants   break copies of the mathematics, one line at a time; which test notices? (an hour)'
 	@echo 'make audit-privacy'
 	@echo '               the largest privacy loss of 5,000 random configurations (an hour of a core; ARGS="--configurations 300 --jobs 2")'
@@ -306,6 +308,10 @@ bench-keys: tooled
 
 bench-idle: tooled
 	$(BIN)/python -m benchmarks.idle $(ARGS)
+
+# Needs a quiet machine. Kafka Streams is installed into .bench, which `make clean` removes.
+bench-live: kernel
+	$(BIN)/python -m benchmarks.live $(ARGS)
 
 # Random configurations of every family, none of which may lose more than its epsilon.
 # ARGS='--configurations 300 --seed 7 --family slots --jobs 2 --json'.

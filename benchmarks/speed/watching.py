@@ -36,13 +36,11 @@ class Watched:
 
     def cost(self) -> dict[str, float]:
         """Processor seconds so far of the broker, of this process and of the whole machine."""
-        machine = psutil.cpu_times()
-        idle = machine.idle + getattr(machine, "iowait", 0.0)
         return {
             "at": time.monotonic(),
-            "broker": _seconds(self._broker),
+            "broker": seconds_of(self._broker),
             "own": time.process_time(),
-            "machine": sum(machine) - idle - getattr(machine, "guest", 0.0) - getattr(machine, "guest_nice", 0.0),
+            "machine": machine_seconds(),
         }
 
     def run(self, command: Sequence[str], log: Path, limit: float, **environment: str) -> dict[str, Any]:
@@ -152,7 +150,16 @@ def summed(marks: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _seconds(process: psutil.Process) -> float:
+def machine_seconds() -> float:
+    """Processor seconds that the whole machine was busy so far."""
+    machine = psutil.cpu_times()
+    idle = machine.idle + getattr(machine, "iowait", 0.0)
+    guests = getattr(machine, "guest", 0.0) + getattr(machine, "guest_nice", 0.0)  # counted in other fields, too
+    return float(sum(machine) - idle - guests)
+
+
+def seconds_of(process: psutil.Process) -> float:
+    """Processor seconds of a process so far, without its children."""
     spent = process.cpu_times()
     return float(spent.user + spent.system)
 
