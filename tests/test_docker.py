@@ -1,6 +1,7 @@
-"""The deployment in containers names only commands, files and versions that exist."""
+"""The image and the deployment in containers name only commands, files and versions that exist."""
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from distribution import kernel
+from distribution.locks import lock_file
 from shoal.agents.broker import jars
 from shoal.agents.cli.main import app
 from shoal.models.config.file import load
+from tests.support.dockerfile import IMAGE, KERNEL, ROOT
 from tests.support.prometheus import promtool
 
 DOCKER = Path(__file__).parent.parent / "docker"
@@ -103,7 +107,31 @@ def test_no_secret_is_in_the_environment() -> None:
             assert not re.search("PASSWORD|SECRET|KEY", key) or str(value).startswith("/run/secrets/")
 
 
+# ---------------------------------------------------------------- the image
+
+
 def test_what_the_image_copies_exists() -> None:
-    lines = (DOCKER / "Dockerfile").read_text("utf-8").splitlines()
-    sources = [word for line in lines if line.startswith("COPY") for word in line.split()[1:-1]]
-    assert all((DOCKER.parent / source).exists() for source in sources)
+    copied = [*KERNEL.copied(), *IMAGE.copied()]
+    assert [source for source in copied if not (ROOT / source).exists()] == []
+    folder = re.search(r"--out (\S+)$", [*KERNEL.all("RUN")][-1].text)
+    assert folder is not None
+    assert IMAGE.copied(KERNEL.name) == [f"{KERNEL.only('WORKDIR')}/{folder[1]}"]
+
+
+def test_the_kernel_is_built_of_all_its_sources_as_for_every_linux_by_the_oldest_rust() -> None:
+    sources = {f"kernel/{name}" for name in kernel.BUILT}
+    assert {*KERNEL.copied()} == {*sources, "requirements/wheels.lock"}
+    oldest = tomllib.loads((kernel.KERNEL / "Cargo.toml").read_text("utf-8"))["package"]["rust-version"]
+    assert KERNEL.image == f"rust:{oldest}-slim-bookworm"
+    (made,) = re.findall(r"maturin (build(?:.*\\\n)*.*)", (ROOT / "Makefile").read_text("utf-8"))
+    options = made.replace("\\\n", "").replace("--target $(TARGET)", "").split()  # the image is of its own processor
+    assert [*KERNEL.all("RUN")][-1].text.partition("maturin ")[2].split() == options
+
+
+def test_the_image_has_the_locked_packages_and_no_compiler() -> None:
+    locked, ours = (one.words for one in IMAGE.all("RUN"))
+    assert locked[:5] == ["pip", "install", "--no-cache-dir", "--require-hashes", "--no-deps"]
+    files = [word for word in locked[5:] if word != "-r"]
+    assert files == [str(lock_file(name).relative_to(ROOT)) for name in ("core", "geo", "postgres")]
+    assert ours == ["pip", "install", "--no-cache-dir", "--no-deps", ".", "dist/*.whl"]
+    assert (IMAGE.image, IMAGE.only("USER")) == ("python:3.11-slim", "1000")

@@ -17,16 +17,10 @@ from distribution.environment import build_wheel
 from distribution.locks import locked
 from shoal import __version__
 from shoal.agents.broker import jars
+from tests.support.dockerfile import IMAGE
 
 SBOM = ROOT / "distribution" / "shoal.cdx.json"
 BILL = orjson.loads(SBOM.read_bytes())
-# What the image is built from.
-COPIED = [
-    word
-    for line in (ROOT / "docker" / "Dockerfile").read_text("utf-8").splitlines()
-    if line.startswith("COPY")
-    for word in line.split()[1:-1]
-]
 SCOPES = {component["name"]: component.get("scope") for component in BILL["components"]}
 
 
@@ -83,7 +77,7 @@ def test_the_same_tree_makes_the_same_bytes(wheel, tmp_path):
     """Wherever it lies, whatever its files' times and rights, in another time zone and language, by another user."""
     copy = tmp_path / "copy"
     copy.mkdir()
-    for name in COPIED:
+    for name in IMAGE.copied():
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, copy / name, copy_function=shutil.copyfile)
