@@ -1,6 +1,9 @@
 """The image and the deployment in containers name only commands, files and versions that exist."""
 
+import asyncio
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,11 @@ from distribution import kernel
 from distribution.locks import lock_file
 from shoal.agents.broker import jars
 from shoal.agents.cli.main import app
+from shoal.agents.http_server.limits import listen
+from shoal.agents.http_server.names import Names
+from shoal.agents.http_server.shared_answers import Answer, serve_aside
 from shoal.models.config.file import load
-from tests.support.dockerfile import IMAGE, KERNEL, ROOT
+from tests.support.dockerfile import COMMAND, ENTRYPOINT, IMAGE, KERNEL, ROOT, health_command
 from tests.support.prometheus import promtool
 
 DOCKER = Path(__file__).parent.parent / "docker"
@@ -55,7 +61,7 @@ def test_named_volumes_and_secrets_are_declared() -> None:
 
 @pytest.mark.parametrize("name", sorted(OURS))
 def test_every_command_exists(name: str) -> None:
-    command, config = OURS[name]["command"]
+    command, config = OURS[name].get("command", COMMAND)
     assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
     assert config in mounted()
 
@@ -72,8 +78,7 @@ def test_the_mounted_configuration_is_valid_and_its_paths_are_mounted() -> None:
 def test_workers_are_asked_at_the_port_that_they_listen_on() -> None:
     web = load(DOCKER / "shoal.toml").web
     assert web.host == "0.0.0.0"
-    assert f"'http://127.0.0.1:{web.port}/readyz'" in OURS["worker"]["healthcheck"]["test"][-1]
-    compile(OURS["worker"]["healthcheck"]["test"][-1], "healthcheck", "exec")
+    assert not {"command", "healthcheck"} & OURS["worker"].keys()  # those of the image
     (job,) = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
     (found,) = job["dns_sd_configs"]
     assert (job["job_name"], found["names"], found["port"]) == ("shoal", ["worker"], web.port)
@@ -135,3 +140,41 @@ def test_the_image_has_the_locked_packages_and_no_compiler() -> None:
     assert files == [str(lock_file(name).relative_to(ROOT)) for name in ("core", "geo", "postgres")]
     assert ours == ["pip", "install", "--no-cache-dir", "--no-deps", ".", "dist/*.whl"]
     assert (IMAGE.image, IMAGE.only("USER")) == ("python:3.11-slim", "1000")
+
+
+def test_the_image_runs_a_worker_with_the_mounted_file_unless_another_command_is_given() -> None:
+    command, config = COMMAND
+    assert (ENTRYPOINT, command) == (["shoal"], "worker")
+    assert config in mounted()
+
+
+@pytest.mark.parametrize(("answer", "status"), [((200, b"{}"), 0), ((503, b"the reasons"), 1), (None, 1)])
+def test_the_health_check_asks_the_port_of_the_mounted_file(
+    answer: tuple[int, bytes] | None, status: int, tmp_path: Path
+) -> None:
+    listening = listen("127.0.0.1", 0, remedy="")
+    config = tmp_path / "shoal.toml"
+    port = str(listening.getsockname()[1])
+    config.write_text((DOCKER / "shoal.toml").read_text("utf-8").replace("9100", port), "utf-8-sig")
+
+    async def asked() -> subprocess.CompletedProcess[str]:
+        if answer is None:
+            listening.close()
+        else:
+            answers = {"/readyz": Answer(answer[1], answer[0])}
+            serve_aside(listening, Names("0.0.0.0"), "", answers, lambda: answers)
+        return await asyncio.to_thread(health, config)
+
+    checked = asyncio.run(asked())
+    assert checked.returncode == status, checked.stderr
+    assert answer is None or checked.stderr == ("" if status == 0 else "the reasons\n")
+
+
+def health(config: Path) -> subprocess.CompletedProcess[str]:
+    """Run the health check beside a proxy that does not answer."""
+    python, *arguments = health_command(config)
+    assert python == "python"
+    environment = dict.fromkeys(("http_proxy", "HTTP_PROXY"), "http://127.0.0.1:1")
+    return subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )

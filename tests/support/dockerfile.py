@@ -1,5 +1,6 @@
 """Stages and instructions of docker/Dockerfile."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker" / "Dockerfile"
+CONFIG = "/etc/shoal/shoal.toml"
 
 
 class Instruction(NamedTuple):
@@ -58,3 +60,11 @@ def read() -> list[Stage]:
 
 
 KERNEL, IMAGE = read()
+ENTRYPOINT: list[str] = json.loads(IMAGE.only("ENTRYPOINT"))
+COMMAND: list[str] = json.loads(IMAGE.only("CMD"))
+
+
+def health_command(config: Path) -> list[str]:
+    """Command of the health check, with the file that is mounted as the configuration."""
+    command: list[str] = json.loads(IMAGE.only("HEALTHCHECK").removeprefix("CMD "))
+    return [word.replace(CONFIG, str(config)) for word in command]
