@@ -1,4 +1,7 @@
-"""The image and the deployment in containers name only commands, files and versions that exist."""
+"""The image and the deployment in containers name only commands, files and versions that exist.
+
+`kafka/test_image.py` carries the image's instructions out.
+"""
 
 import asyncio
 import re
