@@ -332,7 +332,7 @@ def test_data_affect_the_tests_that_read_them(checkout: Project) -> None:
     assert len(checkout.affected("tests/cli/messages.toml")) < 20
     assert "tests/golden/test_golden.py" in checkout.affected("tests/golden/bytes/full/messages.jsonl")
     assert "tests/test_data.py" in checkout.affected("shoal/agents/demo/data/purchases.csv.gz")
-    assert "tests/stream/kernel/test_reader.py" in checkout.affected("kernel/src/json.rs")
+    assert "tests/stream/kernel/test_reader.py" in checkout.affected("kernel/src/json/mod.rs")
 
 
 def test_fixtures_of_brokers_are_those_of_conftest(checkout: Project) -> None:

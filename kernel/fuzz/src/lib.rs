@@ -15,7 +15,7 @@ mod deltas;
 mod entries;
 #[path = "../../src/groups.rs"]
 mod groups;
-#[path = "../../src/json.rs"]
+#[path = "../../src/json/mod.rs"]
 mod json;
 #[path = "../../src/lane.rs"]
 mod lane;
