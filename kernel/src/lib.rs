@@ -8,7 +8,7 @@
 //! Bytes come in as Kafka batches (`batches`) or as lines of a file (`lines`). `lane` takes them through the parsers
 //! (`json`, `numbers`, `times`, `clock`) to the `rules`, which decide what counts. Their accounts are in `store`, and
 //! `deltas` writes these to the changelog; contributions wait in `queue`, and `messages` writes them as JSON. `writing`
-//! makes the record batches of a transaction. `python` is all that Python sees.
+//! makes the record batches of a transaction. `words` searches bytes eight at a time. `python` is all that Python sees.
 //!
 //! No code here is `unsafe`.
 
@@ -33,4 +33,5 @@ mod rules;
 mod spec;
 mod store;
 mod times;
+mod words;
 mod writing;

@@ -1,6 +1,8 @@
 //! Cuts a block of a file into events, one for each line that is not blank, as `EventFile` in
 //! `shoal/agents/input/event_file.py` does.
 
+use crate::words::{equal, unmarked};
+
 /// The events in a block of whole lines.
 #[derive(Debug, PartialEq)]
 pub struct Cut {
@@ -15,22 +17,11 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// The position of the first newline, or the length if there is none; reads eight bytes at a time.
+/// The position of the first newline, or the length if there is none.
 #[inline(always)]
 fn newline_in(raw: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const NEWLINES: u64 = ONES * b'\n' as u64;
-    let mut at = 0;
-    for eight in raw.chunks_exact(8) {
-        let zeros = u64::from_le_bytes(eight.try_into().expect("eight bytes")) ^ NEWLINES;
-        // In `zeros` a newline is a zero byte. The lowest bit set in `found` is the high bit of the first such byte.
-        let found = zeros.wrapping_sub(ONES) & !zeros & (ONES << 7);
-        if found != 0 {
-            return at + (found.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    raw[at..].iter().position(|&byte| byte == b'\n').map_or(raw.len(), |place| at + place)
+    let begin = unmarked(raw, |word| equal(word, b'\n'));
+    raw[begin..].iter().position(|&byte| byte == b'\n').map_or(raw.len(), |place| begin + place)
 }
 
 /// Cut a block at its newlines; `None` if it is longer than a `u32` can count. The last line needs no newline.

@@ -40,5 +40,7 @@ mod rules;
 mod store;
 #[path = "../../src/times.rs"]
 mod times;
+#[path = "../../src/words.rs"]
+mod words;
 #[path = "../../src/writing.rs"]
 mod writing;

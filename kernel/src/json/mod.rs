@@ -186,6 +186,20 @@ mod tests {
     }
 
     #[test]
+    fn a_text_ends_at_its_quote_wherever_that_is() {
+        for (length, at) in (0..20).flat_map(|length| (0..=length).map(move |at| (length, at))) {
+            for (part, is_plain) in
+                [(" ", true), ("!#[]\u{7f}é", true), ("\u{1f}", false), ("\"", false), ("\\", false)]
+            {
+                let text = format!("{}{part}{}", "x".repeat(at), "x".repeat(length - at));
+                let raw = format!("{{\"u\": \"{text}\"}}");
+                let due = is_plain.then(|| vec![Field::Text(text.as_bytes())]);
+                assert_eq!(read(&raw, &["u"]), due, "{raw}");
+            }
+        }
+    }
+
+    #[test]
     fn nesting_has_an_end() {
         let deep = format!("{{\"u\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(read(&deep, &["u"]), None);

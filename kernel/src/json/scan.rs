@@ -1,6 +1,7 @@
 //! Bytes of JSON from left to right: texts, numbers, words, and objects or lists that nobody reads.
 
 use super::Field;
+use crate::words::{below, equal, unmarked};
 
 /// How deeply objects and lists may be nested; the twin takes 200.
 pub const MAX_DEPTH: u32 = 16;
@@ -42,6 +43,8 @@ impl<'a> Scan<'a> {
         let begin = self.at;
         let mut plain = true;
         loop {
+            self.at +=
+                unmarked(&self.raw[self.at..], |word| equal(word, b'"') | equal(word, b'\\') | below(word, b' '));
             match self.next()? {
                 b'"' => break,
                 b'\\' => {
