@@ -94,7 +94,7 @@ impl Plan {
     }
 
     #[inline(always)]
-    fn times<'a>(&self, raw: &'a [u8], stamp: i64, found: &mut Found<'a>) -> Option<()> {
+    fn times<'a>(&mut self, raw: &'a [u8], stamp: i64, found: &mut Found<'a>) -> Option<()> {
         found.fields.fill(Field::Missing);
         self.paths.read(raw, &mut found.fields)?;
         found.times.clear();

@@ -14,14 +14,24 @@ use shoal_kernel_fuzz::properties;
 type Edit = (Index, u8, u8, usize);
 
 fn hold(name: &str, property: fn(&[u8])) {
+    let seeds = seeds(name);
+    seeds.iter().for_each(|seed| property(seed));
+    holds(prop_oneof![edited(seeds), prop::collection::vec(any::<u8>(), 0..600)], property);
+}
+
+fn seeds(name: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(name);
     let mut paths: Vec<_> = fs::read_dir(folder).expect("seeds").map(|entry| entry.expect("a seed").path()).collect();
     paths.sort();
-    let seeds: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).expect("a seed")).collect();
-    seeds.iter().for_each(|seed| property(seed));
-    let edits = prop::collection::vec(any::<Edit>(), 0..6).prop_map(|edits| edits);
-    let edited = (select(seeds), edits).prop_map(|(seed, edits)| edits.into_iter().fold(seed, edit));
-    let bytes = prop_oneof![edited, prop::collection::vec(any::<u8>(), 0..600)];
+    paths.iter().map(|path| fs::read(path).expect("a seed")).collect()
+}
+
+fn edited(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
+    let edits = prop::collection::vec(any::<Edit>(), 0..6);
+    (select(seeds), edits).prop_map(|(seed, edits)| edits.into_iter().fold(seed, edit))
+}
+
+fn holds(bytes: impl Strategy<Value = Vec<u8>>, property: fn(&[u8])) {
     let config = Config { failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let held = runner.run(&bytes, |raw| {
@@ -56,3 +66,9 @@ macro_rules! properties_hold {
 }
 
 properties_hold!(batches, deltas, fields, json, lane, lines, messages);
+
+#[test]
+fn json_in_pairs() {
+    let records = prop::collection::vec(edited(seeds("json")), 2..4);
+    holds(records.prop_map(|records| records.join(&0x1e)), properties::json);
+}

@@ -4,8 +4,10 @@
 //! other, and the twin reads that record. So it accepts less than JSON: no escapes in names of fields or in the fields
 //! that are read, no deep nesting, no byte order mark.
 
+mod names;
 mod scan;
 
+use names::Names;
 use scan::MAX_DEPTH;
 
 pub use scan::Scan;
@@ -35,11 +37,12 @@ struct Node {
 pub struct Paths {
     nodes: Vec<Node>,
     pub count: usize,
+    names: Names,
 }
 
 impl Paths {
     pub fn new() -> Self {
-        Paths { nodes: vec![Node::default()], count: 0 }
+        Paths { nodes: vec![Node::default()], count: 0, names: Names::default() }
     }
 
     /// The slot into which `read` puts the field at a path. A path that is new gets the next one.
@@ -62,6 +65,7 @@ impl Paths {
         if let Some(slot) = self.nodes[node].slot {
             return slot;
         }
+        self.names = Names::default(); // a name that is remembered may lead to the new path
         let slot = self.count;
         self.count += 1;
         self.nodes[node].slot = Some(slot);
@@ -72,40 +76,48 @@ impl Paths {
     }
 
     /// Fill `fields`, all of which must be `Missing`, from a record; `None` if the record is not plain.
-    pub fn read<'a>(&self, raw: &'a [u8], fields: &mut [Field<'a>]) -> Option<()> {
+    pub fn read<'a>(&mut self, raw: &'a [u8], fields: &mut [Field<'a>]) -> Option<()> {
         if !raw.is_ascii() && std::str::from_utf8(raw).is_err() {
             return None;
         }
-        let mut scan = Scan { raw, at: 0 };
-        scan.space();
-        scan.eat(b'{')?;
-        self.object(&mut scan, 0, 1, fields)?;
-        scan.space();
-        (scan.at == raw.len()).then_some(())
+        self.names.begin();
+        let mut reading = Reading { nodes: &self.nodes, names: &mut self.names, scan: Scan { raw, at: 0 }, fields };
+        reading.scan.space();
+        reading.scan.eat(b'{')?;
+        reading.object(0, 1)?;
+        reading.scan.space();
+        (reading.scan.at == raw.len()).then_some(())
     }
+}
 
+/// A record that is being read.
+struct Reading<'r, 'a> {
+    nodes: &'r [Node],
+    names: &'r mut Names,
+    scan: Scan<'a>,
+    fields: &'r mut [Field<'a>],
+}
+
+impl Reading<'_, '_> {
     /// Read an object, from behind its opening brace.
-    fn object<'a>(&self, scan: &mut Scan<'a>, node: usize, depth: u32, fields: &mut [Field<'a>]) -> Option<()> {
-        scan.space();
-        if scan.peek()? == b'}' {
-            scan.at += 1;
+    fn object(&mut self, node: usize, depth: u32) -> Option<()> {
+        self.scan.space();
+        if self.scan.peek()? == b'}' {
+            self.scan.at += 1;
             return Some(());
         }
         loop {
-            scan.space();
-            scan.eat(b'"')?;
-            let Field::Text(name) = scan.text()? else { return None };
-            scan.space();
-            scan.eat(b':')?;
-            scan.space();
-            match self.nodes[node].children.iter().find(|(known, _)| **known == *name) {
+            self.scan.space();
+            let child = self.name(node)?;
+            self.scan.space();
+            match child {
                 None => {
-                    scan.value(depth)?;
+                    self.scan.value(depth)?;
                 }
-                Some(&(_, child)) => self.wanted(scan, child, depth, fields)?,
+                Some(child) => self.wanted(child, depth)?,
             }
-            scan.space();
-            match scan.next()? {
+            self.scan.space();
+            match self.scan.next()? {
                 b',' => {}
                 b'}' => return Some(()),
                 _ => return None,
@@ -113,25 +125,42 @@ impl Paths {
         }
     }
 
+    /// Read a name and its colon. Returns the node to which the name leads, if it is part of a path.
+    #[inline(always)]
+    fn name(&mut self, node: usize) -> Option<Option<usize>> {
+        if let Some(child) = self.names.pass(node, &mut self.scan) {
+            return Some(child);
+        }
+        let begin = self.scan.at;
+        self.scan.eat(b'"')?;
+        let Field::Text(name) = self.scan.text()? else { return None };
+        self.scan.space();
+        self.scan.eat(b':')?;
+        let child = self.nodes[node].children.iter().find(|(known, _)| **known == *name).map(|&(_, child)| child);
+        self.names.keep(node, &self.scan.raw[begin..self.scan.at], child);
+        Some(child)
+    }
+
     /// Read the value of a name that is part of a path. If the name occurs twice, the last value counts, as in the twin.
     #[inline(always)]
-    fn wanted<'a>(&self, scan: &mut Scan<'a>, child: usize, depth: u32, fields: &mut [Field<'a>]) -> Option<()> {
-        let found = &self.nodes[child];
+    fn wanted(&mut self, child: usize, depth: u32) -> Option<()> {
+        let nodes = self.nodes;
+        let found = &nodes[child];
         for &slot in &found.below {
-            fields[slot] = Field::Missing;
+            self.fields[slot] = Field::Missing;
         }
-        let value = if !found.children.is_empty() && scan.peek()? == b'{' {
+        let value = if !found.children.is_empty() && self.scan.peek()? == b'{' {
             if depth >= MAX_DEPTH {
                 return None;
             }
-            scan.at += 1;
-            self.object(scan, child, depth + 1, fields)?;
+            self.scan.at += 1;
+            self.object(child, depth + 1)?;
             Field::Other
         } else {
-            scan.value(depth)?
+            self.scan.value(depth)?
         };
         if let Some(slot) = found.slot {
-            fields[slot] = value;
+            self.fields[slot] = value;
         }
         Some(())
     }

@@ -28,6 +28,25 @@ SHAPES = [
     '[{"u": %(u)s, "x": %(x)s, "t": %(t)s, "g": %(g)s}]',
     '\ufeff{"u": %(u)s, "x": %(x)s, "t": %(t)s, "g": %(g)s}',
 ]
+# Records whose names, or the places of names, are those of another one. The fields that count are u, t and v.x.
+ALIKE = [
+    b'{"u":"a","t":130,"v":{"x":0.25}}',
+    b'{"u": "a", "t" :130,"v":{ "x" : 0.5}}',
+    b'{"u":"a","t":130,"x":1,"v":{"y":{"x":0},"x":0.25}}',
+    b'{"v":{"x":0.25},"u":"a","t":130}',
+    b'{"v":{},"x":1,"u":"a","t":130}',
+    b'{"v":[{"x":1}],"x":1,"u":"a","t":130}',
+    b'{"u":"bob","u":"a","t":130,"v":{"x":1,"x":0},"v":{"x":0.25}}',
+    b'{"u":"a","t":130,"v":{"x":1},"v":{}}',
+    b'{"\\u0075":"bob","u":"a","t":130,"v":{"x":0.25}}',
+    b'{"u\\"":"bob","u":"a","t":130,"v":{"x":0.25}}',
+    b'{"uu":"bob","u":"a","t":130,"vx":1,"v":{"xx":1,"x":0.25}}',
+    b'{"%s":1,"u":"a","t":130,"v":{"%s":1,"x":0.25}}' % (b"n" * 64, b"n" * 65),
+    b'{"%s":1,"u":"a","t":130,"v":{"%s":1,"x":0.25}}' % (b"n" * 65, b"n" * 64),
+    b'{%s"u":"a","t":130,"v":{"x":0.25}}' % b"".join(b'"%d":0,' % n for n in range(63)),
+    b'{"u":"bob","t":131,"v":{"x":0.25',
+    b'{"u":"bob","t":131,"v":{"x":0.25]}',
+]  # fmt: skip
 # Records that somebody might send to break a reader. Those of bytes that are no UTF-8 are no texts, so they stand here.
 HOSTILE = [
     b"", b" ", b"\x00", b"\x00" * 300, b"\xef\xbb\xbf", b"\xff\xfe{\x00}\x00", b"null", b'""', b"{}", b"{}{}", b'{"u"}',

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.stream.file_run import Line
 from tests.stream.kernel.lanes import CONFIGS, SUM, Lanes
-from tests.stream.kernel.records import FRAGMENTS, GROUPS, SHAPES, USERS, mutated, plain, records, unusual
+from tests.stream.kernel.records import ALIKE, FRAGMENTS, GROUPS, SHAPES, USERS, mutated, plain, records, unusual
 from tests.stream.simulation import STAMP, config, event
 from tests.support.cover import FULL
 from tests.support.effort import examples
@@ -77,6 +78,26 @@ def test_both_lanes_send_the_same_of_every_unusual_record(name: str) -> None:
                 lanes = Lanes.of(CONFIGS[name])
                 lanes.process(lines([event("bob", 0.5, 120, g="a"), raw], [STAMP, stamp]))
                 lanes.take()
+
+
+def test_a_record_is_read_alike_whatever_came_before() -> None:
+    """The kernel remembers names of earlier records, as the next one often has the same."""
+    # given records that are alike, and the number of those that a new reader takes
+    cfg = config({"algorithm": "naive", "value": "v.x", "max_contributions": 2_000})
+    taken = 0
+    for raw in ALIKE:
+        lanes = Lanes.of(cfg)
+        lanes.process(lines([raw]))
+        taken += lanes.kernel.read_by_kernel or 0
+    assert taken > len(ALIKE) / 2
+    # when one reader gets each of them twice after each other, so that it remembers either
+    lanes = Lanes.of(cfg)
+    log = lines([raw for pair in product(ALIKE, ALIKE) for raw in pair for _ in range(2)])
+    for line in log:  # one at a time, as the twin also reads what comes after a record that is left to it
+        lanes.process([line])
+    # then it takes those, and both lanes send the same
+    assert lanes.kernel.read_by_kernel == taken * len(log) / len(ALIKE)
+    lanes.take()
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -1,4 +1,5 @@
-//! Records of JSON: what the kernel takes, `serde_json` reads alike; and it takes all that is plain.
+//! Records of JSON: what the kernel takes, `serde_json` reads alike; it takes all that is plain; and records that a
+//! reader read before change nothing.
 
 use serde_json::{Map, Value};
 
@@ -7,32 +8,64 @@ use crate::json::{Field, Paths};
 const PATHS: [&str; 6] = ["u", "x", "t", "g", "v.w", "v"];
 const MOST_NESTED: usize = 16;
 const PRIVATE: &str = "$serde_json::private"; // a name that means something to serde_json alone
+const SEPARATOR: u8 = 0x1e; // between records, as in RFC 7464; no record that is taken has it
 
 pub fn json(raw: &[u8]) {
+    let records = raw.split(|&byte| byte == SEPARATOR);
+    let records: Vec<_> = records.map(|record| (record, read(&mut paths(), record))).collect();
+    for (record, fresh) in &records {
+        alone(record, fresh.as_deref());
+    }
+    // one reader of all records, which come twice, after a part of themselves, and in turn
+    let mut paths = paths();
+    for (record, fresh) in &records {
+        assert_eq!(read(&mut paths, record), *fresh);
+        assert_eq!(read(&mut paths, record), *fresh);
+        if fresh.is_some() {
+            cut(record, &mut paths);
+        }
+        assert_eq!(read(&mut paths, record), *fresh);
+    }
+    for (record, fresh) in records.iter().chain(&records) {
+        assert_eq!(read(&mut paths, record), *fresh);
+    }
+}
+
+fn paths() -> Paths {
+    let mut paths = Paths::new();
+    for (number, path) in PATHS.into_iter().enumerate() {
+        assert_eq!(paths.slot(path), number);
+    }
+    paths
+}
+
+fn read<'a>(paths: &mut Paths, raw: &'a [u8]) -> Option<Vec<Field<'a>>> {
+    let mut fields = vec![Field::Missing; paths.count];
+    paths.read(raw, &mut fields).map(|()| fields)
+}
+
+/// A fresh reader takes what `serde_json` reads, and reads the same.
+fn alone(raw: &[u8], taken: Option<&[Field]>) {
     if raw.windows(PRIVATE.len()).any(|part| part == PRIVATE.as_bytes()) {
         return;
     }
-    let mut paths = Paths::new();
-    let slots = PATHS.map(|path| paths.slot(path));
-    let mut fields = vec![Field::Missing; paths.count];
-    let is_taken = paths.read(raw, &mut fields).is_some();
     let due = serde_json::from_slice::<Map<String, Value>>(raw);
-    match &due {
-        Ok(object) if is_taken => {
-            for (path, slot) in PATHS.into_iter().zip(slots) {
-                compare(look(object, path), fields[slot]);
+    match (&due, taken) {
+        (Ok(object), Some(fields)) => {
+            for (path, &field) in PATHS.into_iter().zip(fields) {
+                compare(look(object, path), field);
             }
         }
-        _ if raw.contains(&b'\\') => assert!(!is_taken || due.is_ok()),
-        _ => assert_eq!(is_taken, due.is_ok() && nesting(raw) <= MOST_NESTED),
+        _ if raw.contains(&b'\\') => assert!(taken.is_none() || due.is_ok()),
+        _ => assert_eq!(taken.is_some(), due.is_ok() && nesting(raw) <= MOST_NESTED),
     }
-    // no cut of an object is one
-    if is_taken {
-        let end = raw.iter().rposition(|&byte| byte == b'}').expect("the brace at the end");
-        let mut fields = vec![Field::Missing; paths.count];
-        assert!(paths.read(&raw[..end], &mut fields).is_none());
-        assert!(paths.read(&raw[..end / 2], &mut fields).is_none());
-    }
+}
+
+/// No cut of an object is one, whatever the reader read before.
+fn cut(raw: &[u8], paths: &mut Paths) {
+    let end = raw.iter().rposition(|&byte| byte == b'}').expect("the brace at the end");
+    assert!(read(paths, &raw[..end]).is_none());
+    assert!(read(paths, &raw[..end / 2]).is_none());
 }
 
 fn look<'a>(object: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
