@@ -74,6 +74,16 @@ class Positions(Protocol):
         """Partitions that must not be read now."""
 
 
+def fetching(settings: KafkaSettings) -> dict[str, int]:
+    """Arguments of a consumer whose fetches wait for much, or for a while."""
+    return {
+        "max_partition_fetch_bytes": settings.fetch_bytes,
+        "fetch_max_bytes": settings.fetch_most,
+        "fetch_min_bytes": settings.fetch_bytes,
+        "fetch_max_wait_ms": max(1, int(settings.fetch_wait * 1000)),
+    }
+
+
 class InstanceGuard:
     """Ends the worker when another one joins under the same group instance id.
 
@@ -136,10 +146,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
             auto_offset_reset="none",  # every start seeks; records lost to retention are an error, not a gap
             max_poll_records=s.poll_records,
             max_poll_interval_ms=3_600_000,
-            max_partition_fetch_bytes=s.fetch_bytes,
-            fetch_max_bytes=s.fetch_most,
-            fetch_min_bytes=s.fetch_bytes,
-            fetch_max_wait_ms=max(1, int(s.fetch_wait * 1000)),
+            **fetching(s),
             session_timeout_ms=int(s.session_timeout * 1000),
             heartbeat_interval_ms=int(s.session_timeout * 250),
             rebalance_timeout_ms=int(s.rebalance_timeout * 1000),

@@ -143,9 +143,9 @@ class ReleaseMachine(ReleasePartition):
 
     @property
     def is_awaited(self) -> bool:
-        """Whether something is to be published, or kept back. Most partitions hear of clocks alone most of the time."""
+        """Whether something is to be published. Most partitions hear of clocks alone most of the time."""
         made = self._pieces.made
-        return bool(made.releases or made.activations or self.withheld) or self._pieces.has_complete
+        return bool(made.releases or made.activations) or self._pieces.has_complete
 
     def restoring(self) -> LastValues:
         """The restoration, which takes the last value of each key of the changelog."""

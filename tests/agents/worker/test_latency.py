@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
 from shoal.agents.kafka.transport import Batch
 from shoal.agents.worker import partition as worker_partition
-from shoal.agents.worker.outbox import BoundMachine
+from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.partition import MOST_RESTS, Partition
 from shoal.models.config.file import Config
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER
 from shoal.models.times import iso
 from shoal.stream.file_run import Line
+from shoal.stream.guard import PublishedBefore
 from shoal.stream.machine import Outbox, StagePartition
 from shoal.stream.topic import plan_topic
 from tests.agents.worker.test_partition import Written
@@ -213,6 +214,28 @@ def test_whatever_lets_release_go_on_is_written_at_once(metrics: Any, record: An
         await stage.partition.close()
 
     play(story)
+
+
+@pytest.mark.parametrize("before", [{}, {"m0/1": {"another": 3}}], ids=["published", "withheld"])
+def test_release_is_awaited_for_what_it_publishes_or_withholds(before: dict[str, dict[str, int]]) -> None:
+    # given a partition of the contributions, whose releases the audit log may have had before
+    plan = plan_topic(config(HOURLY), "events", SECRET, source_partitions=1, contributions_partitions=1)
+    settings = KafkaSettings("b", "a", partitions=1)
+    published = PublishedBefore(before, lambda *_: None)
+    release = ReleaseMachine(settings, [plan], 0, idle_after=1, published_before=published)
+    bound = BoundMachine(settings, plan, 0)
+    release.start(0)
+    bound.start(0)
+    # when a tick is over, then it is awaited, and not before
+    for offset, time in enumerate((10, HOUR + 10)):
+        bound.process([Line(offset, event("a", 1, time), timestamp=STAMP)], offset + 1)
+        taken = bound.take(1)
+        assert taken is not None
+        for _, message in taken.messages:
+            release.receive(message)
+        release.work()
+        assert release.is_awaited == (time > HOUR)
+    assert bool(release.withheld) == bool(before)
 
 
 def test_where_presence_is_protected_the_pause_does_not_follow_the_load() -> None:
