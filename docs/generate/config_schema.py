@@ -45,6 +45,7 @@ TITLES = {
 }  # fmt: skip
 # What validators say of single keys.
 KNOWN: dict[tuple[str, str], Schema] = {
+    ("kafka", "latency"): {"type": "string", "pattern": "^[0-9]{1,9}(ms|[smhd])$"},
     ("metric", "statistic"): {"enum": list(STATISTICS)},
     ("metric", "algorithm"): {"enum": list(ALGORITHMS)},
     ("metric", "relation"): {"enum": [VALUES, ADD_REMOVE]},

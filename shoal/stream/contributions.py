@@ -176,7 +176,7 @@ class Outgoing:
     ) -> list[tuple[int, Message]]:
         """(home, message) of all that is queued.
 
-        Each home that the topic's clocks concern gets one if a clock entered a new step, or if `idle`.
+        Every home in `plan.hearing` gets one if a clock entered a new step, or if `idle`.
         """
         speaks = self.would_speak(watermarks) or idle
         self._sent_steps = self._steps(watermarks)
@@ -195,7 +195,7 @@ class Outgoing:
         return self._plan.has_ticks and self._steps(watermarks) != self._sent_steps
 
     def _steps(self, watermarks: Sequence[int | None]) -> list[tuple[int, ...] | None]:
-        """The steps in which these watermarks are, by clock; of a clock that has heard nothing those sent last."""
+        """Current step of each cadence, by clock; a clock without a watermark keeps the steps that were sent last."""
         return [
             self._sent_steps[clock.index] if watermark is None else self._steps_of(clock, watermark)
             for clock, watermark in zip(self._plan.clocks, watermarks, strict=True)

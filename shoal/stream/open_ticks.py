@@ -28,7 +28,7 @@ class OpenTick(NamedTuple):
 
 
 def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
-    """The open tick of every metric that has ticks and can have groups here."""
+    """The open tick of every metric that has ticks and whose topic's clocks come here."""
     for label, (plan, metric) in release._metrics.items():
         if metric.every is None or plan.topic not in release.heard:
             continue

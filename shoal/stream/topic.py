@@ -136,7 +136,7 @@ class TopicPlan:
 
     @property
     def hearing(self) -> frozenset[int]:
-        """Contributions partitions that can have a tick to close, and so hear of the topic's clocks.
+        """Contributions partitions that can have groups of its metrics, and so hear of the topic's clocks.
 
         All of them where presence is protected: there each holds what is added against all ticks that are over, and
         ticks of other topics may wait for this one's beats.

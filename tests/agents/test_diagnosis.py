@@ -62,7 +62,7 @@ def waiting_worker(seconds: float = 100) -> Stage:
 def owner(behind: int) -> Stage:
     """It has the source partition that the other waits for."""
     stage = Stage()
-    stage.host.partitions = {StagePartition("bound", "events", 1): SimpleNamespace(machine=None, position=3)}
+    stage.host.partitions = {StagePartition("bound", "events", 1): SimpleNamespace(machine=None, processed=3)}
     stage.host.app._consumer._thread.ends = lambda: {("events", 1): 3 + behind}
     return stage
 

@@ -62,21 +62,24 @@ class KafkaSettings:
 
     @property
     def fetch_wait(self) -> float:
-        """Time after which a broker answers a fetch with less than `fetch_bytes`.
+        """Longest time in seconds for which a broker holds a fetch that has less than `fetch_bytes`.
 
-        A client has one fetch at a time from a broker, so it also delays a partition that has just arrived. Four of
-        them pass between two looks at idle partitions.
+        Limited by `idle_after`, because deciding that a partition is idle takes four fetches. A partition that has
+        just arrived waits for the fetch that is under way, since a client has one at a time from a broker.
         """
         return min(self.latency / 4, self.idle_after / 32)
 
     @property
     def rest(self) -> float:
-        """Least time between two transactions of a stage partition for which others wait."""
+        """Shortest pause in seconds between two urgent transactions of a stage partition."""
         return self.latency / 4
 
     @property
     def gather(self) -> float:
-        """Most time for which a transaction gathers what nobody waits for; a successor reads so much again."""
+        """Longest time in seconds for which a transaction that nobody waits for gathers records.
+
+        After a crash the successor reads those records again.
+        """
         return max(self.latency, min(MOST_GATHERED, self.cadence / 6))
 
     @property
@@ -190,7 +193,7 @@ def settings_of(config: Config, *, instance: str | None = None) -> KafkaSettings
 
 
 def times_of(config: Config) -> dict[str, Any]:
-    """The times that a configuration sets, in seconds, as arguments of settings."""
+    """`idle_after`, `latency` and `cadence` of a configuration in seconds, as arguments of `KafkaSettings`."""
     times = {"idle_after": config.kafka.idle_after, "latency": config.latency, "cadence": config.cadence}
     return {name: microseconds / 1e6 for name, microseconds in times.items()}
 

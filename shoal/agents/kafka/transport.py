@@ -75,7 +75,7 @@ class Positions(Protocol):
 
 
 def fetching(settings: KafkaSettings) -> dict[str, int]:
-    """Arguments of a consumer whose fetches wait for much, or for a while."""
+    """Arguments of a consumer that set the sizes of fetches and their longest wait."""
     return {
         "max_partition_fetch_bytes": settings.fetch_bytes,
         "fetch_max_bytes": settings.fetch_most,

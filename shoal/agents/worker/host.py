@@ -349,7 +349,7 @@ class HostGroup:
 
 
 class Changes:
-    """The partitions that came and went since the last line `owns`, whose takeover another one may have overtaken.
+    """Partitions taken over or given up since the last line `owns`, also by takeovers that a rebalance interrupted.
 
     >>> changes = Changes()
     >>> changes.adopted(["a", "b"])
@@ -380,7 +380,7 @@ class Changes:
                 self._gone[name] = None
 
     def told(self) -> tuple[list[str], list[str]]:
-        """Those that came and those that went, in the order of the changes; from then on they are told."""
+        """Return and forget the names of the partitions taken over and of those given up, in order."""
         told = [*self._new], [*self._gone]
         self._new, self._gone = {}, {}
         return told

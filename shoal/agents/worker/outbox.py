@@ -53,7 +53,7 @@ class BoundMachine(BoundPartition):
 
     @property
     def is_awaited(self) -> bool:
-        """Whether release waits: for a clock in a new step, a sample without ticks, or word of an idle partition."""
+        """Whether release waits: for a clock in a new step, events of a metric without ticks, or an idle record."""
         at_once = self.plan.has_immediate and self.backlog > 0
         return at_once or self._idle_wall is not None or self._outgoing.would_speak(self.promises)
 

@@ -27,7 +27,7 @@ SLICE = 2_000, 16_000  # records that are processed before other tasks may run, 
 SLICE_SECONDS = 0.004  # that a slice should take, within a factor of two; the twin takes 10 to 20 ms for the least
 WORK_SECONDS = 0.01  # of a machine's own work before other tasks may run
 UNFLUSHED = 2  # bytes that may be processed and not taken, as a multiple of the inbox's share
-MOST_RESTS = 4  # longest pause between two transactions under load, as a multiple of the rest without
+MOST_RESTS = 4  # longest pause between two urgent transactions, as a multiple of `settings.rest`
 REST = 1.0, 4.0  # pause between two flushes, as a multiple of a flush: if the processor has time to spare, and if not
 SPARE = 0.5  # share of busy time up to which the processor has time to spare
 BUSY_OVER = 1.0  # seconds over which the share of busy time is averaged, for it differs much between transactions
@@ -107,6 +107,12 @@ class Partition:
     def expected(self) -> int:
         """The offset at which the next batch must begin."""
         return self.inbox.last.end if self.inbox else self.position
+
+    @property
+    def processed(self) -> int:
+        """The offset after the last record that is processed; what release has only queued is not."""
+        is_queued = self.partition.stage == RELEASE and self.machine.next_offset is not None
+        return self.machine.next_offset or 0 if is_queued else self.position
 
     @property
     def quiet(self) -> bool:
@@ -198,14 +204,15 @@ class Partition:
         while not self._closing:
             await self._changed.wait()
             await self._linger(earliest)
-            began = time.monotonic()
+            began, is_urgent = time.monotonic(), self.machine.is_awaited
             if await self._commit_all():
                 ended = time.monotonic()
                 self._rests.flushed(ended - began, ended, time.process_time())
-                earliest = ended + self._pause
+                if is_urgent:  # what nobody waited for, and is there only if events came, delays nothing
+                    earliest = ended + self._pause
 
     async def _linger(self, earliest: float) -> None:
-        """Wait until it is time to flush, at `earliest` where others wait for it."""
+        """Wait until the next transaction is due or large enough; an urgent one is not due before `earliest`."""
         began = time.monotonic()
         while not self._closing and not self._is_large:
             now, due = time.monotonic(), self._due(began, earliest)
@@ -220,9 +227,9 @@ class Partition:
         """When to flush what has been gathered since `began`: soon where others wait for it, else later.
 
         A transaction for which nobody waits can gather for long. Only a successor misses it: it reads again what the
-        transaction would have covered.
+        transaction would have covered. Where presence is protected no time depends on how many events came.
         """
-        if self._is_far_behind:
+        if self._is_far_behind and not self.settings.hides_presence:
             return began + self.settings.patience
         if not self.machine.is_awaited:
             return began + self.settings.gather
@@ -232,10 +239,7 @@ class Partition:
 
     @property
     def _pause(self) -> float:
-        """Time between two transactions for which others wait.
-
-        It is longer under load, but not where that would tell how many events came.
-        """
+        """Time between two urgent transactions: longer under load, unless presence is protected."""
         rest = self.settings.rest
         return rest if self.settings.hides_presence else max(rest, min(self._rests.next, MOST_RESTS * rest))
 

@@ -94,7 +94,7 @@ class Readiness:
 
     @property
     def unjoined(self) -> str:
-        """What a worker waits for until its group has given it a generation."""
+        """The start of the reason why a worker that has not joined its consumer group does nothing."""
         seconds = f"{self.settings.session_timeout:.0f} s"
         return (
             f"the consumer group {self.settings.app}, which waits up to {seconds} for workers that died, is not joined"
@@ -286,10 +286,10 @@ class Readiness:
         return self._thread.ends() if self.joined else {}
 
     def behind(self) -> dict[StagePartition, int]:
-        """Of each partition the records that this worker has not processed yet; transactions may come later."""
+        """Number of records that this worker has not processed yet, by stage partition."""
         ends = self.ends()
         return {
-            partition: max(0, ends.get((partition.topic, partition.number), part.position) - part.position)
+            partition: max(0, ends.get((partition.topic, partition.number), part.processed) - part.processed)
             for partition, part in sorted(self.host.partitions.items())
         }
 

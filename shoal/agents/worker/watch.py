@@ -47,7 +47,7 @@ class Watching:
         self._asked = time.monotonic()
         self._lost: dict[str, str] | None = None
         self._wrong_clock = False
-        self._has_joined = False  # or was said not to have
+        self._group_checked = False
 
     async def watch(self) -> None:
         await self.compare_clocks()
@@ -90,9 +90,9 @@ class Watching:
 
     def _look_at_group(self) -> None:
         """Log once that the group is not joined yet, which takes long after a worker died."""
-        if self._has_joined or self._host.stopping or not self._domain.health.running:
+        if self._group_checked or self._host.stopping or not self._domain.health.running:
             return
-        self._has_joined = True
+        self._group_checked = True
         if not self._readiness.joined:
             log.info("joining", reason=self._readiness.unjoined)
 

@@ -42,5 +42,5 @@ def parse_short(text: str) -> int:
     if match := re.fullmatch(r"(\d{1,9})ms", text):
         return int(match[1]) * MILLISECOND
     if not _FORM.fullmatch(text):
-        raise ValueError(f"{text!r} is not a duration; write a whole number and ms, s or m, as in 200ms, 1s")
+        raise ValueError(f"{text!r} is not a duration; write a whole number and ms, s, m, h or d, as in 200ms")
     return parse_duration(text)

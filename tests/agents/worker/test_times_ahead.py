@@ -43,7 +43,7 @@ class Observed:
 
     def _own(self, number: int, machine: Any) -> None:
         place = StagePartition(BOUND, "events", number)
-        self.stage.host.partitions[place] = SimpleNamespace(machine=machine, position=0)
+        self.stage.host.partitions[place] = SimpleNamespace(machine=machine, processed=0)
         self.machines[number] = machine
 
     def take_over(self, number: int) -> None:

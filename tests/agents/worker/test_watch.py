@@ -48,7 +48,7 @@ class Stage:
 
     def owns(self, machine: ReleaseMachine) -> None:
         partition = StagePartition(RELEASE, self.host.settings.contributions, 0)
-        self.host.partitions = {partition: SimpleNamespace(machine=machine, position=3, committed=1)}
+        self.host.partitions = {partition: SimpleNamespace(machine=machine, processed=3)}
 
 
 def waits_for(stage: Stage) -> set[tuple[str, int]]:

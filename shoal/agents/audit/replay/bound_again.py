@@ -21,14 +21,14 @@ Plan = Callable[[Config], TopicPlan]
 
 
 class Promises(NamedTuple):
-    """What each clock promises after a source partition's last event, and the contributions partitions that hear it."""
+    """Last promises of a source partition's clocks, and the contributions partitions that must have received them."""
 
-    clocks: list[tuple[Clock, int | None]] = []
+    clocks: Sequence[tuple[Clock, int | None]] = ()
     hearing: frozenset[int] = frozenset()
 
-    def to(self, home: int) -> list[tuple[Clock, int | None]]:
-        """The promises that a contributions partition must have heard."""
-        return self.clocks if home in self.hearing else []
+    def to(self, home: int) -> Sequence[tuple[Clock, int | None]]:
+        """The promises that a contributions partition must have received."""
+        return self.clocks if home in self.hearing else ()
 
 
 class BoundAgain:
