@@ -131,6 +131,15 @@ class KafkaSettings:
         """
         return f"{self.app}.{stage}.{topic}.{partition}" if stage == BOUND else f"{self.app}.{stage}.{partition}"
 
+    def fetching(self) -> dict[str, int]:
+        """Arguments of a consumer that set the sizes of fetches and their longest wait."""
+        return {
+            "max_partition_fetch_bytes": self.fetch_bytes,
+            "fetch_max_bytes": self.fetch_most,
+            "fetch_min_bytes": self.fetch_bytes,
+            "fetch_max_wait_ms": max(1, int(self.fetch_wait * 1000)),
+        }
+
     def addresses(self) -> list[Address]:
         """Host and port of each configured broker."""
         return addresses_of(self.brokers)

@@ -74,16 +74,6 @@ class Positions(Protocol):
         """Partitions that must not be read now."""
 
 
-def fetching(settings: KafkaSettings) -> dict[str, int]:
-    """Arguments of a consumer that set the sizes of fetches and their longest wait."""
-    return {
-        "max_partition_fetch_bytes": settings.fetch_bytes,
-        "fetch_max_bytes": settings.fetch_most,
-        "fetch_min_bytes": settings.fetch_bytes,
-        "fetch_max_wait_ms": max(1, int(settings.fetch_wait * 1000)),
-    }
-
-
 class InstanceGuard:
     """Ends the worker when another one joins under the same group instance id.
 
@@ -146,7 +136,7 @@ class BatchThread(faust_kafka.AIOKafkaConsumerThread):
             auto_offset_reset="none",  # every start seeks; records lost to retention are an error, not a gap
             max_poll_records=s.poll_records,
             max_poll_interval_ms=3_600_000,
-            **fetching(s),
+            **s.fetching(),
             session_timeout_ms=int(s.session_timeout * 1000),
             heartbeat_interval_ms=int(s.session_timeout * 250),
             rebalance_timeout_ms=int(s.rebalance_timeout * 1000),

@@ -7,7 +7,6 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from shoal.agents.kafka import fast_records
 from shoal.agents.kafka.settings import KafkaSettings
-from shoal.agents.kafka.transport import fetching
 from tests.kafka.kafka_tools import run
 from tests.support.kafka import Kafka
 
@@ -25,7 +24,7 @@ def test_an_open_transaction_neither_floods_fetches_nor_holds_back_other_partiti
         free = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap)
         consumer: Any = AIOKafkaConsumer(
             bootstrap_servers=kafka.bootstrap, isolation_level="read_committed", enable_auto_commit=False,
-            **fetching(settings), **fast_records.consumer_arguments({}),
+            **settings.fetching(), **fast_records.consumer_arguments({}),
         )  # fmt: skip
         async with hanging, free, consumer:
             async with hanging.transaction():
