@@ -332,7 +332,7 @@ def _replay_bound(cluster: Cluster, index: int, messages: Sequence[tuple[int, Me
     for home, message in messages:
         sent[home].add(message)
     for home in range(HOMES):
-        compare(findings, f"{index} to {home}", cluster.plan, yielded[home], sent[home], again.clocks().to(home))
+        compare(findings, f"{index} to {home}", cluster.plan, yielded[home], sent[home], again.promises().to(home))
 
 
 def _replay_release(

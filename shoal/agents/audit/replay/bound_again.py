@@ -102,7 +102,7 @@ class BoundAgain:
     def _watermarks(self) -> dict[str, int | None]:
         return {clock.label: bound.watermark(clock.index) for bound in self._running for clock in bound.plan.clocks}
 
-    def clocks(self) -> Promises:
+    def promises(self) -> Promises:
         """Promises of the clocks of the metrics that the mark knows, after the last event.
 
         A metric that the mark does not know has said nothing yet. Of one that waits for its `start` the clock goes by

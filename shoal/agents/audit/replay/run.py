@@ -108,7 +108,7 @@ class _Replay:
         self.sources: dict[str, list[_Span]] = {}
         self.yielded: dict[Way, SentRows] = {}  # by the events
         self.sent: dict[Way, SentRows] = {}  # in the topic
-        self.clocks: dict[tuple[str, int], Promises] = {}  # after a source partition's last event
+        self.promises: dict[tuple[str, int], Promises] = {}  # after a source partition's last event
         self.gapped: dict[tuple[str, int], Set[str]] = {}  # metrics of which it lost records
         self.losses: list[AcceptedLoss] = []
         self._on_progress, self._done, self._total = on_progress, 0, 0
@@ -296,7 +296,7 @@ class _Replay:
         self._note_loss(f"{topic}[{partition}]", span.mark, again.gapped)
         self.gapped[topic, partition] = again.gapped
         if not again.recomputes or self._is_given_up(topic, partition, span):
-            self.clocks[topic, partition] = Promises()
+            self.promises[topic, partition] = Promises()
             return
         if span.end > span.there:
             message = f"it ends at {span.there}, before what was read; nothing can be recomputed"
@@ -315,7 +315,7 @@ class _Replay:
                     rows = self.yielded[way] = SentRows(self.plans[topic], self.kernel)
                 rows.add(message_)
             self._advance(len(records))
-        self.clocks[topic, partition] = again.clocks()
+        self.promises[topic, partition] = again.promises()
 
     def _is_given_up(self, topic: str, partition: int, span: _Span) -> bool:
         """Whether a loss is accepted for the very state, which is not behind it yet: nothing is recomputed then."""
@@ -370,5 +370,5 @@ class _Replay:
                 message = f"the topic has {sent.messages} messages, and bound has sent {span.mark['numbers'][home]}"
                 self.findings.add("contributions", where, message)
             gapped = self.gapped[topic, partition]
-            clocks = self.clocks[topic, partition].to(home)
+            clocks = self.promises[topic, partition].to(home)
             compare(self.findings, where, plan, yielded, sent, clocks, gapped)

@@ -75,7 +75,7 @@ def test_contributions_are_what_the_events_yield_however_they_are_cut(
     # when it is made again from the events
     again = BoundAgain(config(*METRICS), "events", plan_of, 0, mark)
     yielded = sent_of(compiled, list(again.take(events)))
-    clocks = again.clocks()
+    clocks = again.promises()
     # then both are the same
     findings = Findings()
     for home, (must, found) in enumerate(zip(yielded, sent_of(compiled, messages), strict=True)):
@@ -146,7 +146,7 @@ class Partition:
         mark, findings = orjson.loads(self.state[MARK]), Findings()
         again = BoundAgain(cfg, "events", plan_of, 0, mark)
         yielded = sent_of(compiled, list(again.take(self.events[again.first : self.next_offset])))
-        promises = again.clocks()
+        promises = again.promises()
         for home, (must, found) in enumerate(zip(yielded, sent_of(compiled, self.messages), strict=True)):
             compare(findings, "here", compiled, must, found, promises.to(home))
         return [one.message for one in findings.all()]
@@ -271,7 +271,7 @@ def test_a_metric_that_came_after_the_last_event_has_the_clock_of_the_others() -
     first, second = (metric.label for metric in compiled.metrics)
     again = BoundAgain(config({}, {}), "events", plan_of, 0, {"log": "", "offset": 2, "starts": {first: 0, second: 2}})
     assert list(again.take(events))
-    assert [(clock.label, time) for clock, time in again.clocks().clocks] == [(compiled.clocks[0].label, 130_000_000)]
+    assert [(clock.label, time) for clock, time in again.promises().clocks] == [(compiled.clocks[0].label, 130_000_000)]
 
 
 def test_a_clock_that_goes_back_or_stays_behind_is_found() -> None:

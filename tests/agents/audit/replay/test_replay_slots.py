@@ -38,7 +38,7 @@ def compared(cfg: Config, stage: Stage, messages: Sequence[Message]) -> list[str
         yielded.add(Message.decode(message.encode()))
     for message in messages:
         sent.add(Message.decode(message.encode()))
-    compare(findings, "here", stage.plan, yielded, sent, again.clocks().to(0))
+    compare(findings, "here", stage.plan, yielded, sent, again.promises().to(0))
     return [one.message.partition(":")[0] for one in findings.all()]
 
 
