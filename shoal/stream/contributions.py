@@ -179,7 +179,8 @@ class Outgoing:
         Every home in `plan.hearing` gets one if a clock entered a new step, or if `idle`.
         """
         speaks = self.would_speak(watermarks) or idle
-        self._sent_steps = self._steps(watermarks)
+        if speaks:
+            self._sent_steps = self._steps(watermarks)
         clock = {clock.label: watermarks[clock.index] for clock in self._plan.clocks} if self._plan.has_ticks else None
         messages: list[tuple[int, Message]] = []
         for home, found in enumerate(self._waiting.take()):

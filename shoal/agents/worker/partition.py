@@ -111,8 +111,9 @@ class Partition:
     @property
     def processed(self) -> int:
         """The offset after the last record that is processed; what release has only queued is not."""
-        is_queued = self.partition.stage == RELEASE and self.machine.next_offset is not None
-        return self.machine.next_offset or 0 if is_queued else self.position
+        if self.partition.stage == RELEASE and (offset := self.machine.next_offset) is not None:
+            return offset
+        return self.position
 
     @property
     def quiet(self) -> bool:
