@@ -207,7 +207,7 @@ class BoundPartition:
 
     @property
     def promises(self) -> list[int | None]:
-        """What each clock promises: no later event has an earlier effective time; None if it has heard nothing."""
+        """The earliest effective time of later events, by clock; None of a clock that has had no event."""
         return [event_clock.promise for event_clock in self._event_clocks]
 
     @property

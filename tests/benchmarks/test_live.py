@@ -1,4 +1,4 @@
-"""What `make bench-live` judges, and that the guide says what its last full run found."""
+"""Bars of `make bench-live`, and the tables that it writes into the performance guide."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ WORKER = "8 partitions, 1,000 events/s, ticks of 1h, latency 1s, naive: {} cores
 
 
 def found(**changes: Any) -> dict[str, Any]:
-    """A row that meets every bar."""
+    """The result of a benchmark row that meets every bar, but for these changes."""
     costs = {"worker": 0.03, "beyond": 0.01, "alone": 0.1, "beside": 0.2}
     return {**costs, "transactions": 2.0, "bytes_an_event": 2.0, "p50": 0.1, "p99": 0.15, **changes}
 

@@ -26,7 +26,7 @@ BY_BEATS: tuple[dict[str, Any], ...] = (
 
 
 def at(hour: int, events: list[bytes]) -> list[bytes]:
-    """The same events in another hour."""
+    """Copies of events with their times moved by this many hours."""
     return [orjson.dumps((event := orjson.loads(raw)) | {"at": event["at"] + hour * HOUR}) for raw in events]
 
 

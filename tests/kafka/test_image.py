@@ -62,7 +62,7 @@ class Container:
         return {**ours, **self.variables, "PATH": f"{self.folder}/usr/local/bin:{os.environ['PATH']}"}
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
+        """Run a command in the folder that stands for the container, and wait for its end."""
         return subprocess.run(
             command, cwd=self.workdir, env=self._environment, capture_output=True, text=True, check=False
         )
@@ -141,7 +141,7 @@ def test_its_worker_uses_the_kernel_and_is_healthy_while_it_is_ready(
             check = ("check", str(config), "--workers", f"127.0.0.1:{port}", "--json")
             report = json.loads(image.must(*ENTRYPOINT, *check))
             assert (report["kernel"]["lane"], report["kernel"]["kernel"]) == ("kernel", "used")
-            # and says why it is not while there is no broker
+            # and its health check prints the reasons while the broker is away
             broker.kill()
             wait_until(lambda: '"ready": false' in health().stderr, 90, log.read_text)
             assert health().returncode == 1

@@ -24,7 +24,7 @@ class Instruction(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A stage of the build."""
+    """A stage of the Dockerfile: its base image, its name and its instructions."""
 
     image: str  # that it begins with
     name: str

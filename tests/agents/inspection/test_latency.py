@@ -1,4 +1,4 @@
-"""What a check says about the latency of releases."""
+"""Lines of `shoal check` on the latency of releases."""
 
 from shoal.agents.inspection.latency import latencies
 from tests.stream.simulation import config
