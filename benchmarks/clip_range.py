@@ -20,7 +20,9 @@ from benchmarks.gaussian_yardsticks import Floats
 from benchmarks.page import Page, number, verdict
 from benchmarks.presence import DAY, STEPS, YEAR, Workload, flights, purchases
 from shoal.mechanisms.accounts import Site
+from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.statistic import Block, Contribution
+from shoal.mechanisms.two_sided.statistic import TwoSided
 from shoal.models.config.file import Config
 
 KEYS = 40  # of noise
@@ -133,7 +135,9 @@ def sent(work: Workload, section: Any, of: Any) -> list[list[Contribution]]:
         cell[0] += block.samples
         cell[1] += block.total
 
-    accounts = section.kind.accounts(section, of.bounder(), Site("m", send, lambda user: True, durable=False))
+    accounts = kind_of(section.parts).accounts(
+        section.parts, of.bounder(), Site("m", send, lambda user: True, durable=False)
+    )
     for unit, day, value in zip(work.units, work.at, work.values, strict=True):
         accounts.add(b"%d" % unit, None, of.quantize([value]), day * DAY, day * DAY)
     return [[Contribution(0, "", part, 0, *cells[part]) for part in sorted(cells)] for cells in days]
@@ -141,7 +145,7 @@ def sent(work: Workload, section: Any, of: Any) -> list[list[Contribution]]:
 
 def released(work: Workload, section: Any, runs: int) -> tuple[Floats, list[float]]:
     """The values of all releases, a row for each key of noise, and the ends that were chosen."""
-    of = section.kind.of(section)
+    of = TwoSided.of(section.parts)
     days, values, ends = sent(work, section, of), np.full((runs, work.days), np.nan), []
     for run in range(runs):
         releaser = of.releaser(run.to_bytes(32, "big"), b"")

@@ -22,6 +22,7 @@ from benchmarks.gaussian_yardsticks import DELTA, EPSILON, Floats, each_day, gau
 from benchmarks.page import Page, number, verdict
 from shoal.agents.demo.shop.purchases import FILE as PURCHASES
 from shoal.mechanisms.accounts import Site
+from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.statistic import Block, Contribution
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
@@ -133,7 +134,9 @@ def counted(work: Workload, of: Any, metric: MetricSection) -> list[Series]:
         found.samples[effective // DAY] += block.samples
         found.totals[effective // DAY] += block.total
 
-    accounts = metric.kind.accounts(metric, of.bounder(), Site("m", send, lambda user: True, durable=False))
+    accounts = kind_of(metric.parts).accounts(
+        metric.parts, of.bounder(), Site("m", send, lambda user: True, durable=False)
+    )
     for unit, key, day, value in zip(work.units, work.keys, work.at, work.values, strict=True):
         accounts.add(b"%d" % unit, str(key), of.quantize([value]), day * DAY, day * DAY)
     return series
@@ -213,7 +216,7 @@ def measure(work: Workload, m: int, runs: int, *, with_sums: bool = False) -> Ro
     """The noise of all mechanisms."""
     squares: dict[str, list[Floats]] = {}
     metrics = {
-        name: (made := section(work, relation, statistic, m, EPSILON), made.kind.of(made))
+        name: (made := section(work, relation, statistic, m, EPSILON), kind_of(made.parts).of(made.parts))
         for name, relation, statistic in (
             ("values", "values", "mean"), ("presence", "add-remove", "mean"),
             ("sum", "values", "sum"), ("side", "add-remove", "sum"),
@@ -258,7 +261,7 @@ BANDS = ((3, 5), (5, 10), (10, 20), (20, None))
 def coverage(work: Workload, m: int, epsilon: float, runs: int) -> Iterator[Covered]:
     """Intervals of 95 % of a mean, by how large its count is."""
     metric = section(work, "add-remove", "mean", m, epsilon)
-    of = metric.kind.of(metric)
+    of = kind_of(metric.parts).of(metric.parts)
     (one,) = counted(work, of, metric)
     n, total = np.cumsum(one.samples), np.cumsum(np.array(one.totals, dtype=object)).astype(float) / STEPS
     made = released(of, one, 0, runs)

@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from shoal.mechanisms.groups import Groups
 from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.parts.of import Count
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import Undecayed
@@ -29,7 +30,7 @@ KEY = bytes(32)
 
 def counts(selection: FirstCrossing, horizon: int, key: bytes = KEY) -> Groups:
     decay = Undecayed(horizon)
-    return TwoSided(statistic="count", decay=decay, epsilon=Fraction(4, 5), groups=None, selection=selection).in_groups(
+    return TwoSided(statistic=Count, decay=decay, epsilon=Fraction(4, 5), groups=None, selection=selection).in_groups(
         key
     )
 

@@ -11,17 +11,17 @@ These are imported when they are first used: the command line starts without the
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shoal.agents.reading.record import Release as Release
     from shoal.agents.reading.releases import Releases as Releases
     from shoal.agents.reading.releases import activations as activations
     from shoal.agents.reading.releases import read as read
+    from shoal.models.releases.record import Release as Release
 
 __version__ = "0.1.0"
 
 _EXPORTED = {
     "read": "shoal.agents.reading.releases",
     "activations": "shoal.agents.reading.releases",
-    "Release": "shoal.agents.reading.record",
+    "Release": "shoal.models.releases.record",
     "Releases": "shoal.agents.reading.releases",
 }
 

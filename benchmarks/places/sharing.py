@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.places.inputs import HIGH, SPEEDS, STEPS, Slot, grid_steps, trips
+from shoal.mechanisms.parts.of import Mean
 from shoal.mechanisms.slot import allotment
 from shoal.mechanisms.slot.allotment import Allotment, result_of
 from shoal.mechanisms.slot.statistic import Slotted
@@ -90,7 +91,7 @@ def _way(
 def _measured(slot: Slot, most: int, splits: bool, algorithm: str, draws: int) -> list[float]:
     """Of each cell that is released, by the whole statistic: the mean absolute error against all of its samples."""
     slotted = Slotted(
-        statistic="slot-mean", algorithm=algorithm, grid=SPEEDS, epsilon=EPSILON, max_contributions=MOST,
+        statistic=Mean, algorithm=algorithm, grid=SPEEDS, epsilon=EPSILON, max_contributions=MOST,
         max_cells=most, splits=splits,
     )  # fmt: skip
     truths = {cell: _mean(users.values()) for cell, users in slot.items()}

@@ -17,6 +17,7 @@ from benchmarks import figures
 from benchmarks.places.inputs import SPEEDS, STEPS
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.statistic import Contribution
+from shoal.models.config import forms
 from shoal.models.records import Message, Row
 
 USERS, CELLS, EACH = 50_000, 5_000, 20  # samples of each user, in up to 8 cells
@@ -84,7 +85,8 @@ def run(statistic: str, algorithm: str, scale: int) -> Run:
         ]
     before = _peak()
     slotted = Slotted(
-        statistic=statistic, algorithm=algorithm.partition(",")[0], grid=SPEEDS, epsilon=Fraction(1),  # type: ignore[arg-type]
+        statistic=forms.CELLS.statistics[statistic], algorithm=algorithm.partition(",")[0], grid=SPEEDS,
+        epsilon=Fraction(1),
         delta=Fraction(1, 10**6) if few else Fraction(0), max_contributions=64, max_cells=MOST_CELLS,
         quantiles=(Fraction(1, 2),), **more,
     )  # fmt: skip

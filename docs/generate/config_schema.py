@@ -15,16 +15,15 @@ from pydantic.fields import FieldInfo
 
 from docs.generate.configuration import DURATIONS, INSTANTS, SECTIONS
 from docs.generate.json_schema import DRAFT, Schema
-from shoal.mechanisms import rules
-from shoal.mechanisms.continual_mean import MEANS, WITH_PRIOR
-from shoal.mechanisms.kinds import ALGORITHMS, KINDS, STATISTICS
-from shoal.mechanisms.slot import keys as slots
+from shoal.mechanisms.continual_mean import WITH_PRIOR
+from shoal.mechanisms.parts.by import Algorithm
+from shoal.mechanisms.parts.of import Mean, Sum
+from shoal.mechanisms.parts.unit import USER_SLOT
 from shoal.mechanisms.spec import ADD_REMOVE, FEW_USERS, PER_SLOT, VALUES
-from shoal.mechanisms.stepped import ALGORITHMS as STEPPED
-from shoal.mechanisms.two_sided import keys as two_sided
-from shoal.mechanisms.two_sided.per_slot import keys as sided_slots
+from shoal.models.config import forms
 from shoal.models.config.decay import NEEDS, TAKES
 from shoal.models.config.durations import format_duration
+from shoal.models.config.forms import ALGORITHMS, STATISTICS, Form
 from shoal.models.config.per_coordinate import MOST
 from shoal.models.exact import exact_text
 from shoal.models.predicates import SIGNS, Predicate
@@ -54,7 +53,6 @@ KNOWN: dict[tuple[str, str], Schema] = {
 }
 WITHOUT_VALUES = ("count", "users")
 DISTRIBUTIONS = ("distribution", "slot-distribution")
-OF_STEPS = ("sum", "count", "variance")
 
 
 def schema() -> Schema:
@@ -213,61 +211,69 @@ def _is(relation: str | None, *statistics: str, **more: Any) -> Schema:
     return {"properties": said, "required": required} | more
 
 
+def _names(algorithms: Iterable[type[Algorithm]]) -> list[str]:
+    return [algorithm.name for algorithm in algorithms]
+
+
+EITHER: Schema = {"anyOf": [{"required": ["step"]}, {"required": ["decay"]}]}  # either makes a mean one of every step
+NEVER = {"const": False}
+
+
+def _has(form: Form) -> Schema:
+    """JSON Schema that holds for the metrics of a form."""
+    if form is forms.MEAN:
+        return _is(VALUES, *form.statistics, **{"not": EITHER})
+    if form is forms.SUMS:
+        of_steps = [name for name in form.statistics if name not in forms.MEAN.statistics]
+        return _is(VALUES, anyOf=[_is(None, *of_steps), _is(None, *forms.MEAN.statistics, **EITHER)])
+    return _is(ADD_REMOVE if form.is_hidden else VALUES, *form.statistics)
+
+
+def _of_form(form: Form) -> Schema:
+    """Conditional schema of a form: keys refused, keys needed, algorithms, unit."""
+    lacked = [key for block in form.lacks for key in block.keys]
+    keys: dict[str, Schema] = {"algorithm": {"enum": _names(form.algorithms)}}
+    if "withheld" in lacked:
+        keys["withheld"] = NEVER
+    keys |= {"max_groups_per_user": {"const": 1}} if form.cadence == "slot" else {"unit": {"not": {"const": USER_SLOT}}}
+    needs = ["start"] if form.is_hidden else []
+    if form is not forms.HIDDEN:  # which has step or every
+        needs.append(form.cadence)
+    return _when(_has(form), without=[key for key in lacked if key != "withheld"], needs=needs, **keys)
+
+
 def _of_metrics() -> Iterable[Schema]:
-    steps = [name for name in STATISTICS if name not in PER_SLOT]
-    never = {"const": False}
-    by_relation = {
-        relation: [
-            name for name in STATISTICS for kind in KINDS if kind.relation == relation and name in kind.statistics
-        ]
-        for relation in (VALUES, ADD_REMOVE)
-    }
-    for relation, names in by_relation.items():
-        yield _when(_is(relation), statistic={"enum": list(dict.fromkeys(names))})
-    yield _when(_is(VALUES), without=rules.PRESENCE_KEYS)
-    no_use = [key for key in two_sided.NO_USE if key != "withheld"]
-    yield _when(
-        _is(ADD_REMOVE), without=[*no_use, "max_gap"], needs=["start"], withheld=never,
-        algorithm={"const": two_sided.TWO_SIDED}, value={"type": "string"},
-    )  # fmt: skip
-    # Statistics per slot, and all others.
-    yield _when(_is(None, *steps), without=rules.SLOT_KEYS, unit={"not": {"const": "user-slot"}})
-    without = [key for key in sided_slots.NO_PART if key != "withheld"]
-    yield _when(_is(None, *PER_SLOT), without=without, needs=["slot"], withheld=never, max_groups_per_user={"const": 1})
+    for relation, of_relation in forms.FORMS.items():
+        names = [name for name in STATISTICS if any(name in form.statistics for form in of_relation)]
+        yield _when(_is(relation), statistic={"enum": names})
+    yield from map(_of_form, forms.ALL)
+    yield _when(_is(ADD_REMOVE), without=["max_gap"], value={"type": "string"})
     others = [name for name in STATISTICS if name not in DISTRIBUTIONS]
-    yield _when(_is(None, *others), without=rules.BIN_KEYS)
-    yield _when(_is(VALUES, "slot-mean"), algorithm={"enum": list(slots.FOR_MEANS)})
-    yield _when(_is(VALUES, *PER_SLOT[1:]), without=("spread_share",), algorithm={"enum": list(slots.FOR_OTHERS)})
+    yield _when(_is(None, *others), without=forms.BINS.keys)
+    yield _when(_is(VALUES, *PER_SLOT[1:]), without=("spread_share",), algorithm={"enum": _names(forms.FOR_CELLS)})
     yield _when({"required": ["spread_share"]}, without=("prior",), algorithm={"const": "best"})
     yield _when(_is(VALUES, *PER_SLOT), prior={"const": FEW_USERS})
     scattered = _is(VALUES, *PER_SLOT)
     scattered["required"].append("sigma")
     few = {"properties": {"algorithm": {"const": FEW_USERS}}, "required": ["algorithm"]}
     yield {"if": scattered, "then": {"anyOf": [few, {"required": ["prior"]}]}}
-    hidden = ("users", *sided_slots.EXACT, *sided_slots.IN_ALL, "clip")
-    yield _when(_is(ADD_REMOVE, *PER_SLOT), without=hidden)
-    # Of steps, and of means that have none.
-    stepped: Schema = {"algorithm": {"enum": list(STEPPED)}, "withheld": never}
-    yield _when(_is(VALUES, *OF_STEPS), without=("every", "prior", "sigma"), needs=["step"], **stepped)
-    either: Schema = {"anyOf": [{"required": ["step"]}, {"required": ["decay"]}]}
-    yield _when(_is(VALUES, "mean", **either), without=("every", "prior", "sigma"), needs=["step"], **stepped)
-    plain: Schema = {"algorithm": {"enum": list(MEANS)}}
-    yield _when(_is(VALUES, "mean", **{"not": either}), needs=["every"], **plain)
     yield _when(_is(VALUES, "count"), without=("simultaneous",))
-    yield _when(_is(VALUES, "sum", "count"), clamp=never)
-    around = {"enum": list(WITH_PRIOR)}
-    has_prior = _is(VALUES, "mean", **{"not": either})
+    yield _when(_is(VALUES, "sum", "count"), clamp=NEVER)
+    around = {"enum": _names(WITH_PRIOR)}
+    has_prior = _is(VALUES, "mean", **{"not": EITHER})
     has_prior["required"].append("prior")
     yield _when(has_prior, needs=["algorithm"], algorithm=around)
     yield _when({"properties": {"algorithm": around}, "required": ["algorithm"]}, needs=["prior"])
     # Where presence is protected.
     cadence: Schema = {"oneOf": [{"required": ["step"]}, {"required": ["every"]}]}
-    yield {"if": _is(ADD_REMOVE, *two_sided.STATISTICS), "then": cadence}
+    yield {"if": _is(ADD_REMOVE, *forms.HIDDEN.statistics), "then": cadence}
     yield _when(_is(ADD_REMOVE, **{"not": {"required": ["clip"]}}), without=("users",))
-    unclipped = [name for name in two_sided.STATISTICS if name not in two_sided.CLIPPED]
+    unclipped = [name for name, cls in forms.HIDDEN.statistics.items() if cls not in (Mean, Sum)]
     yield _when(_is(ADD_REMOVE, *unclipped), without=("clip",))
     unclamped = [
-        name for name in (*two_sided.STATISTICS, *PER_SLOT) if name in DISTRIBUTIONS or name in ("sum", *WITHOUT_VALUES)
+        name
+        for name in (*forms.HIDDEN.statistics, *PER_SLOT)
+        if name in DISTRIBUTIONS or name in ("sum", *WITHOUT_VALUES)
     ]
     yield _when(_is(ADD_REMOVE, *unclamped), without=("clamp",))
     # Values, and their range.

@@ -7,7 +7,7 @@ becomes the table of the environment's variables.
 
 import re
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from shoal.mechanisms.parts.of import Distribution
+from shoal.models.config import forms
 from shoal.models.config.cell import CellSection
 from shoal.models.config.clip import ClipSection
 from shoal.models.config.decay import DecaySection
@@ -67,11 +69,21 @@ TYPES = {
     ClipSection: '`"auto"` or table',
     Predicate: "predicate",
 }
+FORMS = {
+    "mean": forms.MEAN, "of every step": forms.SUMS, "per slot": forms.CELLS, "add-remove": forms.HIDDEN,
+    "add-remove, per slot": forms.HIDDEN_CELLS,
+}  # fmt: skip
+# Keys that are refused elsewhere than by a form's blocks, by column.
+LACKED: Mapping[str, tuple[str, ...]] = {
+    "mean": ("step", "decay"), "per slot": (*forms.EVENT_LIMIT.keys, "max_groups_per_user"),
+    "add-remove": ("max_gap",), "add-remove, per slot": ("max_gap", "max_groups_per_user"),
+}  # fmt: skip
 
 
 def page() -> str:
     """The whole page."""
     text = TEMPLATE.read_text("utf-8").replace("<!-- environment -->\n", environment())
+    text = text.replace("<!-- keys by form -->\n", keys_by_form())
     return re.sub(r"<!-- keys of (\w+) -->\n", lambda mark: keys(SECTIONS[mark[1]]), text)
 
 
@@ -89,6 +101,23 @@ def keys(section: type[BaseModel]) -> str:
         for name, field in section.model_fields.items()
     )  # fmt: skip
     return table(("key", "type", "default", "meaning"), rows)
+
+
+def keys_by_form() -> str:
+    """The table of keys that not all metrics take, with the forms that take them."""
+    names = [name for name in MetricSection.model_fields if not all(_takes(column, name) for column in FORMS)]
+    rows = ((f"`{name}`", *(_takes(column, name) for column in FORMS)) for name in names)
+    return table(("key", *FORMS), rows)
+
+
+def _takes(column: str, key: str) -> str:
+    """Cell of the table: "yes", the statistic that alone takes the key, or "" if no metric of the form does."""
+    form = FORMS[column]
+    if key in {*(key for block in form.lacks for key in block.keys), *LACKED.get(column, ())}:
+        return ""
+    if key not in forms.BINS.keys:
+        return "yes"
+    return next((name for name, cls in form.statistics.items() if cls is Distribution), "")
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -16,12 +16,14 @@ from docs.generate.epsilon_table import publish, table
 from shoal.agents.demo.shop.purchases import rows
 from shoal.agents.plan.observed import observed
 from shoal.agents.plan.planners import PLANNERS
-from shoal.mechanisms.continual_mean.comparison import with_cadence
-from shoal.mechanisms.continual_mean.observed import ObservedMean
-from shoal.mechanisms.outlook import capped
+from shoal.mechanisms.continual_mean.planning.comparison import with_cadence
+from shoal.mechanisms.continual_mean.planning.observed import ObservedMean
+from shoal.mechanisms.kinds import kind_of
+from shoal.mechanisms.parts.lengths import Even
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.variants import with_samples
 from shoal.mechanisms.words import number, percent
 from shoal.models.config.file import Config, load
-from shoal.models.config.metric import MetricSection
 
 PAGE = Path(__file__).parents[1] / "guides/contributions-and-cadence.md"
 
@@ -61,9 +63,9 @@ def config(text: str, cap: int, every: str) -> Config:
         return load(file)
 
 
-def metric(text: str, cap: int, every: str) -> MetricSection:
+def metric(text: str, cap: int, every: str) -> Metric:
     """Its metric."""
-    return config(text, cap, every).metric[0]
+    return config(text, cap, every).metrics[0]
 
 
 class Shop:
@@ -77,28 +79,28 @@ class Shop:
         with TemporaryDirectory() as folder:
             file = Path(folder) / "purchases.jsonl"
             file.write_text("".join(map(_line, self.purchases)))
-            seen = observed(given, given.metric[0], str(file), lambda read: None, key=KEY)
-        self.spec = given.metric[0]
-        self.source = ObservedMean.of(self.spec, 0, seen)
+            seen = observed(given, given.metrics[0], str(file), lambda read: None, key=KEY)
+        self.metric = given.metrics[0]
+        self.source = ObservedMean.of(self.metric, 0, seen)
 
     def of_values(self, cap: int, seconds: int) -> tuple[float | None, float]:
         """Noise and error of the last release of a mean under relation values."""
-        spec = with_cadence(capped(self.spec, cap), seconds * 1_000_000, DAYS * 86_400_000_000)
-        last = self.source.final(spec)
+        settings = with_cadence(with_samples(self.metric, cap), Even(seconds * 1_000_000), DAYS * 86_400_000_000)
+        last = self.source.final(settings)
         return last.noise_sd, last.error
 
     def of_presence(self, cap: int, every: str) -> tuple[float, float]:
         """Noise and error of the last release of a mean under relation add-remove, in the middle of its range."""
-        spec = metric(MEAN + PRESENCE, cap, every)
-        full = PLANNERS[spec.kind].final_noise(spec, self.users).noise_sd  # with a cap's worth of everyone
+        settings = metric(MEAN + PRESENCE, cap, every)
+        full = PLANNERS[kind_of(settings)].final_noise(settings, self.users).noise_sd  # with a cap's worth of everyone
         kept = self.kept(cap)
         noise = (full or 0.0) * self.users * cap / len(kept)
         return noise, math.hypot(noise, sum(min(amount, WIDTH) for amount in kept) / len(kept) - self.truth)
 
     def count_noise(self, cap: int) -> float | None:
         """Noise of the last release of a count under relation add-remove."""
-        spec = metric(COUNT + PRESENCE, cap, "1d")
-        return PLANNERS[spec.kind].final_noise(spec, self.users).noise_sd
+        settings = metric(COUNT + PRESENCE, cap, "1d")
+        return PLANNERS[kind_of(settings)].final_noise(settings, self.users).noise_sd
 
     def kept(self, cap: int) -> list[float]:
         """The first purchases of each customer, which count."""

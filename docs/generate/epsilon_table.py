@@ -9,11 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from shoal.agents.plan.planners import PLANNERS
+from shoal.mechanisms.kinds import kind_of
+from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.plan import Plan
 from shoal.mechanisms.words import number
 from shoal.mechanisms.workload import Stated
 from shoal.models.config.file import load
-from shoal.models.config.metric import MetricSection
 
 PAGE = Path(__file__).parents[1] / "guides/choosing-epsilon.md"
 BEGIN, END = "<!-- tables: make reference -->\n", "<!-- end of tables -->\n"
@@ -43,25 +44,25 @@ RELATIONS = {
 }
 
 
-def section(relation: str, statistic: str, epsilon: str, cap: int, users: int, width: int = 100) -> MetricSection:
-    """The metric of a cell, read as any configuration is."""
+def metric_of(relation: str, statistic: str, epsilon: str, cap: int, users: int, width: int = 100) -> Metric:
+    """Metric of one cell of the tables, read from a configuration."""
     text = COMMON + STATISTICS[statistic] + RELATIONS[relation]
     with TemporaryDirectory() as folder:
         file = Path(folder) / "shoal.toml"
         file.write_text(text.format(epsilon=epsilon, cap=cap, users=users, width=width))
-        return load(file).metric[0]
+        return load(file).metrics[0]
 
 
 def noise(relation: str, statistic: str, epsilon: str, cap: int, users: int, width: int = 100) -> float | None:
     """The noise of the last release, if every user has given as many samples as count."""
-    metric = section(relation, statistic, epsilon, cap, users, width)
-    return PLANNERS[metric.kind].final_noise(metric, users).noise_sd
+    metric = metric_of(relation, statistic, epsilon, cap, users, width)
+    return PLANNERS[kind_of(metric)].final_noise(metric, users).noise_sd
 
 
 def errors_of_caps(relation: str) -> dict[int, float]:
     """The error of the last release by cap, if every user has CAP samples: noise, and bias of what is left out."""
-    metric = section(relation, "mean", "1", CAP, MANY)
-    (plan,) = PLANNERS[metric.kind].plans(metric, Stated(MANY, float(CAP), None), lambda part: None)
+    metric = metric_of(relation, "mean", "1", CAP, MANY)
+    (plan,) = PLANNERS[kind_of(metric)].plans(metric, Stated(MANY, float(CAP), None), lambda part: None)
     return dict(_errors(plan))
 
 

@@ -78,9 +78,9 @@ def _beats() -> Schema:
                               {"title": "Beats"} | ISO))  # fmt: skip
 
 
-def _mark(fields: Schema, optional: Iterable[str]) -> Schema:
+def _mark(fields: Schema, optional: Iterable[str] = ()) -> Schema:
     usual = {
-        "format": said("The form of the state; none: 1.", {"type": "integer", "minimum": 1}),
+        "format": said("The form of the state.", {"type": "integer", "minimum": 1}),
         "offset": said("Up to where input is in the state.", COUNT),
         "log": said("The id of the audit log that it belongs to.", TEXT),
     }
@@ -103,9 +103,9 @@ def _bound_changelog() -> Schema:
         "resumes": said("The time of the beat from which records count after an accepted loss.", INTEGER),
         "record": said("The last record of the log, which has this mark's digest.", COUNT),
         "needs": said("The first record of the log that a successor needs; 0: all, and what stands before it.", COUNT),
-        "cost": said("The most bytes that what this transaction logs may have, whatever the values; format 4.", COUNT),
+        "cost": said("The most bytes that what this transaction logs may have, whatever the values.", COUNT),
     }
-    body = _mark(fields, ("beat", "reached", "turn", "gapped", "resumes", "record", "needs", "cost"))
+    body = _mark(fields, ("beat", "reached", "turn", "gapped", "resumes"))
     return file("bound-changelog", body | {
         "title": "Mark of the changelog of bound",
         "description": "The value under key \\0mark of APP.bound.TOPIC.changelog, JSON. Under \\0topic is the source "
@@ -127,10 +127,8 @@ def _release_changelog() -> Schema:
                            by_name(TEXT, rows(source))),
             "acted": said("Of each metric, how far ticks are closed.", by_name(LABEL, either(INTEGER, NULL))),
             "held": said("How many keys of each kind there are, and their digest.", by_name(TEXT, COUNT)),
-            "reread": said("Where reading again ends.", COUNT),
             "seal": said("A checksum of the mark without it.", SEAL),
         },
-        ("reread",),
     )  # fmt: skip
     head = table(
         "Head of a group", "What a group has released; its statistic's state.",
@@ -159,7 +157,7 @@ def _release_changelog() -> Schema:
         "description": "A record of APP.release.changelog: its key is one letter, the kind, and JSON; its value is "
         "JSON, or null where it is gone. Here as one object, of kind, key and value. Under \\0topic is the id of the "
         "contributions topic, as text. What is written once, and hidden groups, has a checksum of key and value at its "
-        "end (format 4). Internal.",
+        "end. Internal.",
         "anyOf": [ref(name) for name in kinds],
         "$defs": kinds,
     })  # fmt: skip

@@ -25,8 +25,8 @@ from docs.generate.json_schema import (
     said,
     table,
 )
-from shoal.mechanisms.kinds import ALGORITHMS
 from shoal.mechanisms.spec import ADD_REMOVE, VALUES
+from shoal.models.config.forms import ALGORITHMS
 from shoal.models.records import CLIP, SHOWN
 
 # ---------------------------------------------------------------- releases

@@ -94,9 +94,10 @@ fn measure(users: usize) {
     let mut stores = Stores::new(None, vec![16], true);
     let began = processor_time();
     for user in 0..users {
-        stores.restore(0, name_of(user).as_bytes(), &[0; 16]).expect("it is a record");
+        let store = &mut stores.of(0)[0];
+        let place = store.place(name_of(user).as_bytes());
+        store.restore_at(place, 0);
     }
-    stores.restored();
     let restore = (processor_time() - began) / users as f64;
     let (after, peak) = memory();
     let (mut names, mut ends, mut random) = (vec![], vec![0], Random(3));

@@ -7,7 +7,7 @@
 
 use std::hint::black_box;
 
-use crate::entries::{most_bytes, read_fixed, read_length, read_number, write_length, write_number};
+use crate::entries::{most_bytes, read_length, read_number, write_length, write_number};
 use crate::store::{Overflow, Store, Stores};
 
 const GONE: u32 = u32::MAX;
@@ -188,17 +188,9 @@ impl Stores {
         (period, count, entries, cost)
     }
 
-    /// Restore the entries of a record. If they are `in_order`, their names move to the end of the order. If they are
-    /// `fixed`, numbers have the fixed width of format 3. `None` if they are not well formed.
-    pub fn take(
-        &mut self,
-        kind: usize,
-        period: i64,
-        record: u64,
-        entries: &[u8],
-        in_order: bool,
-        fixed: bool,
-    ) -> Option<()> {
+    /// Restore the entries of a record. If they are `in_order`, their names move to the end of the order.
+    /// `None` if they are not well formed.
+    pub fn take(&mut self, kind: usize, period: i64, record: u64, entries: &[u8], in_order: bool) -> Option<()> {
         let width = self.widths[kind];
         let most = most_bytes(width);
         self.check_room(entries.len() / 2).ok()?; // an entry has two bytes at least: a length and a number
@@ -211,10 +203,7 @@ impl Stores {
                 let (size, begin) = read_length(entries, at)?;
                 let name = entries.get(begin..begin + size)?;
                 let number;
-                (number, at) = match fixed {
-                    false => read_number(entries, begin + size, width, most)?,
-                    true => read_fixed(entries, begin + size, width)?,
-                };
+                (number, at) = read_number(entries, begin + size, width, most)?;
                 // Names that were written in order follow one another in the store, too, and need no search.
                 let place = next.filter(|&place| store.has(place, name));
                 next = place.and_then(|place: u32| place.checked_add(1));
@@ -257,9 +246,9 @@ mod tests {
     #[test]
     fn entries_are_restored_and_written_in_their_order() {
         let mut one = stores();
-        one.take(0, 0, 1, b"\x01a\x02\x01b\x04\x01c\x06", false, false).unwrap();
-        one.take(0, 0, 2, b"\x01a\x00\x04", true, true).unwrap();
-        one.take(0, 0, 3, b"\x01b\x0a\x01d\x0c", false, false).unwrap();
+        one.take(0, 0, 1, b"\x01a\x02\x01b\x04\x01c\x06", false).unwrap();
+        one.take(0, 0, 2, b"\x01a\x08", true).unwrap();
+        one.take(0, 0, 3, b"\x01b\x0a\x01d\x0c", false).unwrap();
         assert_eq!(one.settle(0, 0), vec![(2, 1), (3, 2), (4, 3)]);
         assert_eq!(one.pack(0, 0, 0, 9, 99), (0, 4, b"\x01b\x0a\x01c\x06\x01a\x08\x01d\x0c".to_vec(), 20));
         assert_eq!(one.pack(0, 0, 2, 9, 1), (0, 1, b"\x01a\x08".to_vec(), 5));
@@ -269,7 +258,7 @@ mod tests {
     fn ranks_are_closed_over_and_over() {
         let mut one = stores();
         for record in 1..2000 {
-            one.take(0, 0, record, &[[1, b'a' + (record % 7) as u8, 2]; 3].concat(), true, false).unwrap();
+            one.take(0, 0, record, &[[1, b'a' + (record % 7) as u8, 2]; 3].concat(), true).unwrap();
         }
         let order = &one.look(0, 0).unwrap().order;
         assert!(order.seats < 2000);
@@ -278,14 +267,10 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_is_refused() {
-        for (fixed, whole, ends) in [
-            (true, b"\x01a\x00\x01\x81\x00b\x00\x02".as_slice(), [1, 2, 3, 5, 6, 7, 8].as_slice()),
-            (false, b"\x01a\x80\x01\x81\x00b\x80\x02", &[1, 2, 3, 5, 6, 7, 8]),
-        ] {
-            for &end in ends {
-                assert_eq!(stores().take(0, 0, 1, &whole[..end], false, fixed), None, "{end}");
-            }
-            assert_eq!(stores().take(0, 0, 1, &[255; 9], false, fixed), None);
+        let whole = b"\x01a\x80\x01\x81\x00b\x80\x02";
+        for end in [1, 2, 3, 5, 6, 7, 8] {
+            assert_eq!(stores().take(0, 0, 1, &whole[..end], false), None, "{end}");
         }
+        assert_eq!(stores().take(0, 0, 1, &[255; 9], false), None);
     }
 }

@@ -90,12 +90,6 @@ pub fn read_number(entries: &[u8], at: usize, width: usize, most: (usize, usize)
     Some((number, at))
 }
 
-/// The number at this position with all bytes of its kind, as in format 3, and the position after it.
-pub fn read_fixed(entries: &[u8], at: usize, width: usize) -> Option<(u128, usize)> {
-    let digits = entries.get(at..at + width)?;
-    Some((digits.iter().fold(0, |number, &byte| number << 8 | u128::from(byte)), at + width))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

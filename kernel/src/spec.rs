@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::python::{Queue, Stores};
-use crate::rules::{Bounder, Mean, Once, Rule, TwoSided, Unit};
+use crate::rules::{Bounder, Mean, Once, Overall, Rule};
 
 /// `SharpBounder.table`: S, E, bits of a value, inner boundaries of the buckets, (end, number, weight) of each block,
 /// level of the first block.
@@ -26,41 +26,61 @@ pub struct Spec {
     pub queue: Py<Queue>,
 }
 
+/// A rule, known by its items.
+#[derive(FromPyObject)]
+pub enum RuleSpec {
+    Mean(MeanSpec),
+    Overall(OverallSpec),
+}
+
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub struct RuleSpec {
-    kind: String,
+pub struct MeanSpec {
     cap: u64,
     groups: u64,
-    alone: bool,
+    doubles: bool,
     sharp: Option<Sharp>,
-    start: i64,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct OverallSpec {
+    samples: Option<u64>,
+    keys: u64,
+    leaves_out: bool,
+    alone: bool,
+    start: Option<i64>,
     end: Option<i64>,
     declared: Option<Vec<String>>,
-    weights: Vec<u64>,
+    newcomers: Vec<u64>,
     once: Option<String>,
-    remembered: u64,
 }
 
 impl RuleSpec {
     /// The rule that is described.
-    pub fn rule(mut self) -> PyResult<Rule> {
-        let RuleSpec { cap, groups, alone, .. } = self;
-        let mean = |bounder| Ok(Rule::Mean(Mean { cap, groups, bounder }));
-        match (self.kind.as_str(), self.sharp.take()) {
-            ("mean", None) => mean(Bounder::OneByOne),
-            ("mean-full", None) => mean(Bounder::Doubling),
-            ("mean-sharp", Some((singles, alone, bits, inner, ends, first_level))) => {
-                mean(Bounder::Sharp { singles, alone, bits, inner, ends, first_level })
-            }
-            ("unit", None) => Ok(Rule::Unit(Unit { cap, groups, alone })),
-            ("event", None) => Ok(Rule::Event),
-            ("two-sided" | "two-sided-event", None) => self.two_sided().map(Rule::TwoSided),
-            (kind, _) => Err(PyValueError::new_err(format!("no rule is called {kind}, or not with these items"))),
-        }
+    pub fn rule(self) -> PyResult<Rule> {
+        Ok(match self {
+            RuleSpec::Mean(spec) => Rule::Mean(spec.mean()),
+            RuleSpec::Overall(spec) => Rule::Overall(spec.overall()?),
+        })
     }
+}
 
-    fn two_sided(self) -> PyResult<TwoSided> {
+impl MeanSpec {
+    fn mean(self) -> Mean {
+        let bounder = match self.sharp {
+            Some((singles, alone, bits, inner, ends, first_level)) => {
+                Bounder::Sharp { singles, alone, bits, inner, ends, first_level }
+            }
+            None if self.doubles => Bounder::Doubling,
+            None => Bounder::OneByOne,
+        };
+        Mean { cap: self.cap, groups: self.groups, bounder }
+    }
+}
+
+impl OverallSpec {
+    fn overall(self) -> PyResult<Overall> {
         let once = match self.once.as_deref() {
             None => None,
             Some("key") => Some(Once::Key),
@@ -72,15 +92,7 @@ impl RuleSpec {
             keys.sort_unstable();
             keys
         });
-        Ok(TwoSided {
-            cap: self.cap,
-            start: self.start,
-            end: self.end,
-            declared,
-            weights: self.weights,
-            once,
-            is_event: self.kind == "two-sided-event",
-            remembered: self.remembered,
-        })
+        let OverallSpec { samples, keys, leaves_out, alone, start, end, newcomers, .. } = self;
+        Ok(Overall { samples, keys, leaves_out, alone, start, end, declared, newcomers, once })
     }
 }

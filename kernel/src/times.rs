@@ -6,7 +6,7 @@ use crate::numbers::small_integer;
 const SECOND: i64 = 1_000_000;
 /// Smaller numbers are seconds.
 const MILLISECONDS_FROM: i64 = 100_000_000_000;
-/// From here on a number of 14 digits may be a calendar date (20240101120000), which newer readings refuse.
+/// From here on a number of 14 digits may be a calendar date (20240101120000), which the twin refuses.
 const DATES_FROM: i64 = 19_000_000_000_000;
 
 /// The time that a field tells; `None` leaves the record to the twin.

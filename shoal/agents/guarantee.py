@@ -6,12 +6,15 @@ The sentences are those of shoal/models/loss_words.py; this finds their values i
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from shoal.mechanisms.kinds import kind_of
+from shoal.mechanisms.parts.at import Slots
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.unit import Unit
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
 from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models import loss_words as words
 from shoal.models.config.file import Config
-from shoal.models.config.metric import MetricSection
-from shoal.models.config.unit import Unit, most_steps, parse_unit
+from shoal.models.config.unit import most_steps, parse_unit
 from shoal.models.loss_words import LossWords, loss_words
 from shoal.stream.parameters import canonical, person_in
 
@@ -29,21 +32,22 @@ class Statement:
         return " ".join([*self.protected, *self.public, *self.loss, *self.ledger])
 
 
-def guarantee(metric: MetricSection) -> str:
+def guarantee(metric: Metric) -> str:
     """The guarantee of one metric.
 
     >>> from shoal.models.config.metric import MetricSection
     >>> public = dict(name="a", topic="b", user="c", statistic="count", step="1h", epsilon=1, max_contributions=9)
-    >>> guarantee(MetricSection.model_validate(public))[:37]
+    >>> guarantee(MetricSection.model_validate(public).parts)[:37]
     'a count is exact, public and for free'
     """
-    return "; ".join(metric.kind.clauses(metric, words.clause(metric.privacy_unit, words_of(metric), metric.relation)))
+    loss = words.clause(metric.unit, words_of(metric), metric.hides.relation)
+    return "; ".join(kind_of(metric).clauses(metric, loss))
 
 
-def words_of(metric: MetricSection) -> LossWords:
+def words_of(metric: Metric) -> LossWords:
     """Sentences on the loss of one unit of a metric."""
-    loss = Loss(metric.epsilon, metric.delta)
-    return loss_words(metric.privacy_unit, loss, apart=metric.kind.apart, needs_max_slots=_needs_max_slots(metric))
+    loss, apart = Loss(metric.budget.epsilon, metric.budget.delta), kind_of(metric).apart
+    return loss_words(metric.unit, loss, apart=apart, needs_max_slots=_needs_max_slots(metric))
 
 
 def words_of_all(config: Config, total: Loss, metrics: int | None = None) -> LossWords:
@@ -51,20 +55,20 @@ def words_of_all(config: Config, total: Loss, metrics: int | None = None) -> Los
 
     `metrics`: number of metric versions in `total`; None: those of the configuration. Others have no known limits.
     """
-    charged, count = [metric for metric in config.metric if metric.epsilon], len(config.metric)
+    charged, count = [metric for metric in config.metrics if metric.budget.epsilon], len(config.metric)
     is_whole = metrics in (None, count)
     return loss_words(
         unit_of(config) if is_whole else parse_unit(config.unit),
         total,
         metrics=count if metrics is None else metrics,
-        apart=is_whole and all(metric.kind.apart for metric in charged if metric.delta),
+        apart=is_whole and all(kind_of(metric).apart for metric in charged if metric.budget.delta),
         needs_max_slots=any(map(_needs_max_slots, charged)),
     )
 
 
 def unit_of(config: Config) -> Unit:
     """Unit of the ledger; of events with their number of a person, if every metric limits it."""
-    limits = [metric.max_events_per_user for metric in config.metric if metric.epsilon]
+    limits = [metric.unit.of_a_user for metric in config.metrics if metric.budget.epsilon]
     known = [limit for limit in limits if limit is not None]
     return replace(parse_unit(config.unit), of_a_user=max(known) if known and len(known) == len(limits) else None)
 
@@ -74,12 +78,12 @@ def statement(config: Config, charged: Loss, persons: Mapping[str, str] | None =
 
     `charged` is all that the ledger will then hold, `persons` the user fields that it has, by topic.
     """
-    metrics, unit, budget = config.metric, unit_of(config), config.privacy
+    metrics, unit, budget = config.metrics, unit_of(config), config.privacy
     total, of_presence = total_of(config), config.protects_presence
     public = words.SEEN_OF_PRESENCE if of_presence else _public(metrics)
     if not total.epsilon:
         return Statement((), (public, "The metrics are counts, which use no values."), (), ())
-    fields = (path for metric in metrics for path in metric.value_fields)
+    fields = (path for metric in metrics for path in metric.protected)
     return Statement(
         protected=(words.protected(unit, ADD_REMOVE if of_presence else VALUES, fields),),
         public=(public,),
@@ -93,11 +97,11 @@ def statement(config: Config, charged: Loss, persons: Mapping[str, str] | None =
 
 def total_of(config: Config) -> Loss:
     """What one unit of the ledger loses in all metrics of a configuration."""
-    return sum((Loss(*config.charge_of(metric)) for metric in config.metric), NOTHING)
+    return sum((Loss(*config.charge_of(metric)) for metric in config.metrics), NOTHING)
 
 
 def _loss(config: Config, unit: Unit, total: Loss) -> Iterator[str]:
-    metrics = config.metric
+    metrics = config.metrics
     if config.protects_presence and config.relation == VALUES:
         yield words.COUNTS_BY_VALUES
     said = words_of_all(config, total)
@@ -108,9 +112,9 @@ def _loss(config: Config, unit: Unit, total: Loss) -> Iterator[str]:
     yield said.bound
     yield words.habit(unit)
     for metric in metrics:
-        if metric.epsilon and metric.privacy_unit != unit:
-            touched = most_steps(unit, metric.privacy_unit, (metric.relation, metric.relation))
-            yield words.other_unit(metric.name, metric.privacy_unit, unit, touched)
+        if metric.budget.epsilon and metric.unit != unit:
+            touched = most_steps(unit, metric.unit, (metric.hides.relation, metric.hides.relation))
+            yield words.other_unit(metric.name, metric.unit, unit, touched)
 
 
 def _persons(config: Config) -> dict[str, str]:
@@ -121,12 +125,12 @@ def _persons(config: Config) -> dict[str, str]:
     return found
 
 
-def _public(metrics: Sequence[MetricSection]) -> str:
-    paths = [path for metric in metrics for path in metric.paths().items() if path[0] != "user"]
-    has_record_times = any(metric.time is None for metric in metrics)
-    return words.public([metric.user for metric in metrics], paths, has_record_times=has_record_times)
+def _public(metrics: Sequence[Metric]) -> str:
+    paths = [path for metric in metrics for path in metric.pattern.items() if path[0] != "user"]
+    has_record_times = any(metric.source.time is None for metric in metrics)
+    return words.public([metric.source.user for metric in metrics], paths, has_record_times=has_record_times)
 
 
-def _needs_max_slots(metric: MetricSection) -> bool:
+def _needs_max_slots(metric: Metric) -> bool:
     """Whether unit user needs `max_slots`, as a statistic per slot of relation values does."""
-    return metric.slot is not None and not metric.protects_presence
+    return isinstance(metric.at, Slots) and not metric.protects_presence

@@ -18,7 +18,7 @@ from shoal.stream.bound import BoundPartition
 from shoal.stream.topic import TopicPlan, plan_topic
 
 KERNEL, ON, OFF = "SHOAL_KERNEL", "on", "off"  # the variable and its values; not set: on if the kernel can be used
-INTERFACE = 10  # that a kernel must have; raised together with `INTERFACE` in `kernel/src/python/mod.rs`
+INTERFACE = 11  # that a kernel must have; raised together with `INTERFACE` in `kernel/src/python/mod.rs`
 MODULE = "shoal_kernel"
 BUILD = "in a checkout `make kernel` builds it, which needs Rust"
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from shoal.mechanisms.kinds import statistic_of
+from shoal.mechanisms.kinds import kind_of, statistic_of
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.unit import Unit
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
 from shoal.mechanisms.privacy.together import Bound, Part, bounds
 from shoal.mechanisms.spec import VALUES
 from shoal.models.config.file import Config
-from shoal.models.config.metric import MetricSection
-from shoal.models.config.unit import Unit, most_steps, parse_unit
+from shoal.models.config.unit import most_steps, parse_unit
 from shoal.models.loss_words import of_people
 
 
@@ -46,23 +47,24 @@ def add_people(fields: dict[str, Any], config: Config, count: int) -> None:
     def lost(parts: Sequence[Part]) -> dict[str, Any]:
         return Lost(count, unit, bounds(parts, count)).fields()
 
-    parts = [part_of(unit, metric, config.relation) for metric in config.metric]
+    parts = [part_of(unit, metric, config.relation) for metric in config.metrics]
     for metric, part in zip(fields["metrics"], parts, strict=True):
         metric["people"] = lost([part])
     fields["people"] = lost(parts)
 
 
-def part_of(ledger: Unit, metric: MetricSection, counts_by: str = VALUES) -> Part:
+def part_of(ledger: Unit, metric: Metric, counts_by: str = VALUES) -> Part:
     """What one metric costs a unit of the ledger's; a metric that is in budget touches a bounded number of units.
 
     A delta that is declared and not used, since a window's noise is not Gaussian, is left out: the metric is pure.
     """
-    if not metric.epsilon:
+    epsilon, delta = metric.budget.epsilon, metric.budget.delta
+    if not epsilon:
         return Part(NOTHING)
-    rho, apart = statistic_of(metric).rho, metric.kind.apart
+    rho, apart = statistic_of(metric).rho, kind_of(metric).apart
     uses_delta = apart or metric.finds_keys or rho is not None
-    loss = Loss(metric.epsilon, metric.delta if uses_delta else Fraction(0))
-    return Part(loss, most_steps(ledger, metric.privacy_unit, (counts_by, metric.relation)) or 1, apart, rho)
+    loss = Loss(epsilon, delta if uses_delta else Fraction(0))
+    return Part(loss, most_steps(ledger, metric.unit, (counts_by, metric.hides.relation)) or 1, apart, rho)
 
 
 def above(value: Fraction) -> float:

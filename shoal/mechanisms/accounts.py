@@ -1,8 +1,8 @@
 """Accounts: whose samples count in one source partition, decided by pattern alone.
 
-Each statistic has a rule of its own, in `accounts.py` of its folder. By it a sample counts, and is sent in a block, at
-once or later; or the rule says why it does not count. What a rule must remember is in stores: numbers by name. A store
-knows which numbers changed since the last transaction.
+There are three rules: `overall_accounts.py`, `continual_mean/accounts.py` and `slot/accounts.py`. By a rule a sample
+counts, and is sent in a block, at once or later; or the rule says why it does not count. What a rule must remember is
+in stores: numbers by name. A store knows which numbers changed since the last transaction.
 
 There are stores for each period. A period is open while an event can have an effective time in it; then it is closed,
 and the changelog says so. Accounts that are kept for ever are in a single period without end.
@@ -14,12 +14,13 @@ continues where the one before it was.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, Block
+from shoal.mechanisms.parts.lengths import Even
+from shoal.mechanisms.statistic import COUNT_BITS, Block
 from shoal.mechanisms.stores.packed import Logged, Packed, Runs, pack_numbers, unpack_numbers
 
 PERIOD_BYTES = 8
@@ -49,7 +50,7 @@ class Site:
         """The beginning of the changelog keys of a kind of records."""
         return kind + self.label.encode() + b"\x00"
 
-    def periods(self, length: int | None, *kinds: "RecordKind") -> "Periods":
+    def periods(self, length: Even | None, *kinds: "RecordKind") -> "Periods":
         """Empty stores for the accounts of this metric."""
         return (self.stores or Periods)(length, *kinds, durable=self.durable)
 
@@ -88,8 +89,8 @@ class RecordKind(NamedTuple):
 class Periods:
     """The stores of one metric in one source partition, by period."""
 
-    def __init__(self, length: int | None, *kinds: RecordKind, durable: bool) -> None:
-        self._length = length  # microseconds; None: one period without end
+    def __init__(self, length: Even | None, *kinds: RecordKind, durable: bool) -> None:
+        self._length = length  # None: one period without end
         self._durable = durable
         self._open: dict[int, tuple[Store, ...]] = {}
         self._closed: list[list[int]] = [[] for _ in kinds]  # by kind: closed periods that the changelog still has
@@ -97,11 +98,10 @@ class Periods:
         self._record = 0  # the record that is being restored
         self.kinds = kinds
         self.forever = self.of(0) if length is None else None  # the stores of the period without end
-        self._unsorted: list[dict[bytes, int]] = [{} for _ in kinds]  # while a state before format 3 is restored
 
     def of(self, time: int) -> tuple[Store, ...]:
         """The stores of the period of an effective time, which are made if there are none."""
-        return self._stores(0 if self._length is None else time // self._length)
+        return self._stores(0 if self._length is None else self._length.index(time))
 
     def _stores(self, period: int) -> tuple[Store, ...]:
         stores = self._open.get(period)
@@ -122,26 +122,7 @@ class Periods:
     def each(self) -> Iterator[tuple[int | None, tuple[Store, ...]]]:
         """(start, stores) of each period, the oldest first."""
         for period in sorted(self._open):
-            yield None if self._length is None else period * self._length, self._open[period]
-
-    # ---------------------------------------------------------------- before format 3
-
-    def restore(self, kind: int) -> Callable[[bytes, bytes], None]:
-        """A function that restores a record of a kind from its key, [period, 8 bytes] and name, and its value."""
-        held = self._unsorted[kind] if self.forever is None else self.forever[kind].held
-
-        def take(key: bytes, value: bytes) -> None:
-            held[key] = int.from_bytes(value, "big")
-
-        return take
-
-    def restored(self) -> None:
-        """Complete the restoration: move the records that were taken to the stores of their periods."""
-        for kind, unsorted in enumerate(self._unsorted):
-            while unsorted:  # one by one: there may be many, and two copies may not fit into memory
-                key, number = unsorted.popitem()
-                stores = self._stores(int.from_bytes(key[:PERIOD_BYTES], "big", signed=True))
-                stores[kind].held[key[PERIOD_BYTES:]] = number
+            yield None if self._length is None else self._length.start(period), self._open[period]
 
     # ---------------------------------------------------------------- the changelog: see `Logged`
 
@@ -150,7 +131,7 @@ class Periods:
         length = self._length
         if length is None or promise is None:
             return
-        for period in sorted(period for period in self._open if (period + 1) * length <= promise):
+        for period in sorted(period for period in self._open if length.end(period) <= promise):
             self._forget(period)
             for closed in self._closed if self._durable else ():
                 closed.append(period)
@@ -196,10 +177,10 @@ class Periods:
     def begin(self, record: int) -> None:
         self._record = record
 
-    def take(self, kind: int, period: int, entries: bytes, *, in_order: bool, fixed: bool) -> None:
+    def take(self, kind: int, period: int, entries: bytes, *, in_order: bool) -> None:
         held: dict[Any, int] = self._stores(period)[kind].held
         held.setdefault(self._record, 0)  # a number among the names: the record that the names after it are from
-        for name, number in unpack_numbers(entries, self.kinds[kind].width, fixed=fixed):
+        for name, number in unpack_numbers(entries, self.kinds[kind].width):
             if in_order:
                 held.pop(name, None)
             held[name] = number
@@ -250,8 +231,8 @@ class LoggedNumbers(NamedTuple):
     def begin(self, record: int) -> None:
         self.stores.begin(record)
 
-    def take(self, period: int, entries: bytes, *, in_order: bool, fixed: bool = False) -> None:
-        self.stores.take(self.kind, period, entries, in_order=in_order, fixed=fixed)
+    def take(self, period: int, entries: bytes, *, in_order: bool) -> None:
+        self.stores.take(self.kind, period, entries, in_order=in_order)
 
     def clear(self, period: int) -> None:
         self.stores.clear(period)
@@ -281,18 +262,13 @@ class Accounts(ABC):
         """The number of names of each kind."""
         return [size for periods in self._periods for size in periods.sizes]
 
-    @property
-    def sizes_before(self) -> list[int]:
-        """The same, as marks before format 3 count them."""
-        return self.sizes
-
+    @abstractmethod
     def count(self, user: bytes, group: str | None) -> int | None:
         """The samples of a user that count against the cap now; None where there is no such account."""
-        return None
 
+    @abstractmethod
     def of_user(self, user: bytes) -> Iterator[Holding]:
         """All that they hold about a user; nothing if the rule keeps nothing."""
-        return iter(())
 
     # ---------------------------------------------------------------- the changelog
 
@@ -309,38 +285,3 @@ class Accounts(ABC):
         """Forget the periods in which no event can count any more, as none will be before the promise."""
         for periods in self._periods:
             periods.close(promise)
-
-    # ---------------------------------------------------------------- changelogs before format 3
-
-    def takers(self) -> Mapping[bytes, Callable[[bytes, bytes], None]]:
-        """The functions that take restored records, by tag: each gets the key without the tag, and the value."""
-        return {
-            kind.tag: periods.restore(number) for periods in self._periods for number, kind in enumerate(periods.kinds)
-        }
-
-    def restored(self) -> None:
-        """Complete the restoration: the takers have taken all records."""
-        for periods in self._periods:
-            periods.restored()
-
-
-def samples_in_the_newest(units: Periods, user: bytes) -> int | None:
-    """The samples of a user in the latest open period, where one account is for all groups together."""
-    account = units.newest(user)
-    return None if account is None else account & COUNT_MASK
-
-
-def of_units(units: Periods, user: bytes) -> Iterator[Holding]:
-    """What a user's accounts hold in each period, and the groups beside them."""
-    for start, (accounts, members) in units.each():
-        account = accounts.get(user)
-        if account is not None:
-            yield Holding(start, None, account & COUNT_MASK)
-            yield from of_members(start, members, user)
-
-
-def of_members(start: int | None, members: Store, user: bytes) -> Iterator[Holding]:
-    """The groups that stand beside a user, by names of length of user, user and group."""
-    before = len(user).to_bytes(2, "big") + user
-    for name in sorted(name for name in members.held if name.startswith(before)):
-        yield Holding(start, name[len(before) :].decode(), None)

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from shoal.mechanisms import check
+from shoal.mechanisms.parts.of import Values
 
 LARGEST = sys.float_info.max
 
@@ -127,3 +128,13 @@ def _rounded(numerator: int, denominator: int) -> float:
         return numerator / denominator
     except OverflowError:
         return LARGEST if numerator > 0 else -LARGEST
+
+
+def grids_of(values: Values) -> tuple[Grid, ...]:
+    """Grids of a value's coordinates, in order."""
+    return tuple(Grid(low, high, values.grid) for low, high in values.ranges)
+
+
+def grid_of(values: Values) -> Grid:
+    """Grid of a value's first coordinate."""
+    return grids_of(values)[0]

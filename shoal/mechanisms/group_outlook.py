@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from shoal.mechanisms.outlook import finite
-from shoal.mechanisms.plan import Spec
+from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.words import number, percent, samples
 
 MOST_GROUPS = 60  # of a file that are looked at
@@ -109,9 +109,9 @@ def some(names: Sequence[Name]) -> list[Name]:
     return [names[round(i * (len(names) - 1) / (MOST_GROUPS - 1))] for i in range(MOST_GROUPS)]
 
 
-def which_users(spec: Spec, groups: GroupsOutlook | None) -> str:
+def which_users(metric: Metric, groups: GroupsOutlook | None) -> str:
     """The words that say which group the users of a plan are in."""
-    if spec.group is None:
+    if metric.place is None:
         return ""
     if groups is None:
         return " in one group"

@@ -1,11 +1,7 @@
-"""The kinds of statistics there are: the one place that asks which of them a metric is.
-
-A statistic is everything public about what is released. Its kind says what a metric's keys mean; `of` makes from them
-the mechanism, with a unit's side and the statistic's.
-"""
+"""Kind of a metric by the classes of its parts; a kind makes mechanism, accounts and clauses of the guarantee."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from shoal.mechanisms.accounts import Accounts, Site
 from shoal.mechanisms.continual_mean.coordinates import Coordinates
@@ -13,8 +9,11 @@ from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
+from shoal.mechanisms.parts.at import Slots, Steps
+from shoal.mechanisms.parts.hides import AddRemove
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import Variance
 from shoal.mechanisms.slot.statistic import Slotted
-from shoal.mechanisms.spec import VALUES, Spec
 from shoal.mechanisms.statistic import Bounder
 from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
 from shoal.mechanisms.two_sided.statistic import TwoSided
@@ -27,21 +26,6 @@ class Kind(Protocol):
     """The properties that all metrics of one kind share."""
 
     @property
-    def statistics(self) -> tuple[str, ...]:
-        """The names of its statistics in configurations."""
-        ...
-
-    @property
-    def algorithms(self) -> tuple[str, ...]:
-        """The names of its algorithms in configurations."""
-        ...
-
-    @property
-    def relation(self) -> str:
-        """The relation of its metrics."""
-        ...
-
-    @property
     def apart(self) -> bool:
         """Whether each unit has releases of its own: then losses of several units add up, delta too."""
         ...
@@ -51,73 +35,44 @@ class Kind(Protocol):
         """Whether all groups and cells are released together, in one contributions partition."""
         ...
 
-    def defaults(self, statistic: str) -> dict[str, Any]:
-        """The defaults of keys that differ from those of other statistics."""
-        ...
-
-    def takes(self, spec: Spec) -> bool:
-        """Whether a metric of its relation is one of its own."""
-        ...
-
-    def check(self, spec: Spec) -> None:
-        """Refuse keys that are missing, not for it, or contradict one another.
-
-        Raises:
-            ValueError: the key, what is wrong, and the remedy.
-        """
-        ...
-
-    def of(self, spec: Spec) -> Mechanism:
-        """The mechanism that the keys ask for; they were checked.
+    def of(self, metric: Metric) -> Mechanism:
+        """The mechanism of a metric.
 
         Raises:
             ValueError: it refuses the combination; its message names the parameter.
         """
         ...
 
-    def accounts(self, spec: Spec, bounder: Bounder, site: Site) -> Accounts:
+    def accounts(self, metric: Metric, bounder: Bounder, site: Site) -> Accounts:
         """Fresh accounts of a metric in one source partition; the bounder is its mechanism's."""
         ...
 
-    def is_clamped(self, spec: Spec) -> bool:
-        """Whether the published value lies between known ends."""
-        ...
-
-    def clauses(self, spec: Spec, loss: str) -> Iterator[str]:
+    def clauses(self, metric: Metric, loss: str) -> Iterator[str]:
         """The guarantee in words; `loss` says whose loss is how large."""
         ...
 
 
-KINDS: tuple[Kind, ...] = (SidedSlots, TwoSided, DecayedVariance, Slotted, Stepped, ContinualMean)
-# Their names, the oldest kind's first.
-STATISTICS = tuple(dict.fromkeys(name for kind in reversed(KINDS) for name in kind.statistics))
-ALGORITHMS = tuple(dict.fromkeys(name for kind in reversed(KINDS) for name in kind.algorithms))
+def kind_of(metric: Metric) -> Kind:
+    """Class of statistic that computes a metric, by the classes of the metric's parts."""
+    match metric:
+        case Metric(hides=AddRemove(), at=Slots()):
+            return SidedSlots
+        case Metric(hides=AddRemove()):
+            return TwoSided
+        case Metric(at=Slots()):
+            return Slotted
+        case Metric(of=Variance()):
+            return DecayedVariance
+        case Metric(at=Steps()):
+            return Stepped
+        case _:
+            return ContinualMean
 
 
-def kind_of(spec: Spec) -> Kind:
-    """The kind of a metric.
-
-    Raises:
-        ValueError: its statistic is for another relation.
-    """
-    for kind in KINDS:
-        if kind.relation == spec.relation and kind.takes(spec):
-            return kind
-    relation = next(kind.relation for kind in KINDS if spec.statistic in kind.statistics)
-    raise ValueError(f"statistic {spec.statistic} is for relation {relation}; say so, or choose another")
-
-
-def statistic_of(spec: Spec) -> Mechanism:
-    """The mechanism that the keys of a metric ask for.
+def statistic_of(metric: Metric) -> Mechanism:
+    """Mechanism that computes a metric, made of its parts.
 
     Raises:
         ValueError: the mechanism refuses the combination; its message names the parameter.
     """
-    return kind_of(spec).of(spec)
-
-
-def defaults_of(statistic: object, relation: object = VALUES) -> dict[str, Any]:
-    """The defaults of a statistic's keys, where they are its own; empty for a name that no statistic has."""
-    kinds = (kind for kind in KINDS if statistic in kind.statistics and kind.relation == relation)
-    own = (kind.defaults(str(statistic)) for kind in kinds)
-    return {key: value for defaults in own for key, value in defaults.items()}
+    return kind_of(metric).of(metric)

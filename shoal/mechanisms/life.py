@@ -5,54 +5,75 @@ Life and releases are public, and tune accuracy alone: the guarantee is the same
 
 from collections.abc import Iterator
 
-from shoal.mechanisms.spec import PER_SLOT, Spec
+from shoal.mechanisms.parts.at import AllWindows, At, EachContribution, Forward, Steps, Ticks, Undecayed
+from shoal.mechanisms.parts.by import Sharp
+from shoal.mechanisms.parts.hides import AddRemove
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import PublicCount
 from shoal.mechanisms.words import exact_duration
 
 DAY = 86_400_000_000  # microseconds
 DEFAULT = 365 * DAY
 UNKNOWN_USERS = 1000  # of a group, where a release per contribution needs a number and `users` is missing
 MOST = 1 << 40  # releases expected, where there is one per contribution
-GROWING = ("none", "all-windows", "forward")  # decays under which noise grows with the number of releases
 
 
-def life_of(spec: Spec) -> int:
+def life_of(metric: Metric) -> int:
     """Life of a metric in microseconds: `life` if stated, else the time from `start` to `end`, else 365 days."""
-    if spec.life is not None:
-        return spec.life
-    if spec.start is not None and spec.end is not None:
-        return spec.end - spec.start
-    return DEFAULT
+    stated = _stated(metric)
+    return DEFAULT if stated is None else stated
 
 
-def is_default(spec: Spec) -> bool:
+def is_default(metric: Metric) -> bool:
     """Whether neither `life` nor both `start` and `end` are stated, so that 365 days are assumed."""
-    return spec.life is None and (spec.start is None or spec.end is None)
+    return _stated(metric) is None
 
 
-def expected_releases(spec: Spec) -> int:
+def stated_life(metric: Metric) -> int | None:
+    """Life that the metric states by key `life`, in microseconds; None: it does not."""
+    return metric.at.life if isinstance(metric.at, Ticks | Steps) else None
+
+
+def _stated(metric: Metric) -> int | None:
+    stated = stated_life(metric)
+    if stated is not None:
+        return stated
+    if isinstance(metric.hides, AddRemove) and metric.hides.end is not None:
+        return metric.hides.end - metric.hides.start
+    return None
+
+
+def expected_releases(metric: Metric) -> int:
     """Releases expected of a group over the metric's life, at least 1.
 
     With a release per contribution: all contributions that `users` users may make, or 1,000 users if it is missing.
     """
-    if spec.cadence is None:
-        return min((spec.users or UNKNOWN_USERS) * spec.contribution_limit, MOST)
-    return max(1, -(-life_of(spec) // spec.cadence))
+    if isinstance(metric.at, EachContribution):
+        return min((metric.by.users or UNKNOWN_USERS) * metric.samples, MOST)
+    return max(1, metric.at.length.count(life_of(metric)))
 
 
-def uses_life(spec: Spec) -> bool:
+def uses_life(metric: Metric) -> bool:
     """Whether counters of the metric are made for its life: their noise grows with the number of releases."""
-    if spec.statistic in PER_SLOT or spec.cadence is None or spec.decay_or_none.kind not in GROWING:
+    if not _grows(metric.at):
         return False
-    return spec.protects_presence or (spec.algorithm == "sharp" and spec.statistic != "count")
+    return isinstance(metric.hides, AddRemove) or (
+        isinstance(metric.by, Sharp) and not isinstance(metric.of, PublicCount)
+    )
 
 
-def in_words(spec: Spec) -> str:
+def _grows(at: At) -> bool:
+    return isinstance(at, Ticks) or (isinstance(at, Steps) and isinstance(at.decay, Undecayed | AllWindows | Forward))
+
+
+def in_words(metric: Metric) -> str:
     """Sentence on a metric's life: its length, whether that is the default, and the releases expected of a group."""
-    how = ", by default" if is_default(spec) else ""
-    return f"life is {exact_duration(life_of(spec))}{how}: {expected_releases(spec):,} releases of a group are expected"
+    how = ", by default" if is_default(metric) else ""
+    releases = f"{expected_releases(metric):,}"
+    return f"life is {exact_duration(life_of(metric))}{how}: {releases} releases of a group are expected"
 
 
-def remarks(spec: Spec) -> Iterator[str]:
+def remarks(metric: Metric) -> Iterator[str]:
     """Remark of a plan on the life of a metric, if counters are made for it."""
-    if uses_life(spec):
-        yield f"{in_words(spec)}, for which counters are made."
+    if uses_life(metric):
+        yield f"{in_words(metric)}, for which counters are made."

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.statistic import Block
-from shoal.mechanisms.workload import Spec
 
 NOT_THERE = ("late", "groups_left_out")  # reasons for which a sample is none of a group's
 
@@ -49,7 +49,7 @@ class Observed:
     """The events of a file that a metric accepts, in the order in which bound reads them."""
 
     samples: Sequence[Sample]
-    account: Callable[[Spec, Sequence[Sample]], Accounted]  # the accounts of a metric, fresh, with these samples
+    account: Callable[[Metric, Sequence[Sample]], Accounted]  # the accounts of a metric, fresh, with these samples
     key: bytes = field(repr=False)  # thrown away with the plan
     late: int = 0  # events that the metric's clock refuses
 
@@ -57,10 +57,10 @@ class Observed:
     def users(self) -> int:
         return len({sample.user for sample in self.samples})
 
-    def by_group(self, spec: Spec) -> Mapping[str | None, list[Sample]]:
+    def by_group(self, metric: Metric) -> Mapping[str | None, list[Sample]]:
         """The samples of each group, in the order of reading; without those of users in too many groups."""
         groups: dict[str | None, list[Sample]] = {}
-        reasons = self.account(spec, self.samples).reasons
+        reasons = self.account(metric, self.samples).reasons
         for sample, reason in zip(self.samples, reasons, strict=True):
             if reason not in NOT_THERE:
                 groups.setdefault(sample.group, []).append(sample)

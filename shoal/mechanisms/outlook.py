@@ -1,7 +1,7 @@
 """How settings of a metric are compared: what its releases would be like under each of them, over time.
 
 A `Look` is a release to come. An `Outlook` is a metric under some settings, as a few looks over time. What the plans of
-several statistics have in common is here: which caps and factors are tried, and how looks are tabled and drawn.
+several statistics have in common is here: which caps and factors are tried, and how looks are tabled.
 """
 
 import math
@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from shoal.mechanisms.plan import Column, Curve, Line, Marks, Panel, Spec, Table, marks, varied
+from shoal.mechanisms.parts.hides import Events
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.variants import with_epsilon
+from shoal.mechanisms.plan import Column, Line, Table, marks
 from shoal.mechanisms.words import duration, number, percent
 
 LOOKS = 40  # at most
@@ -18,7 +21,6 @@ CLOSE = 1.02  # errors that differ by less are the same
 HALVING = tuple(tuple(2 ** (i + k / 4) for k in range(1, 5)) for i in range(8))  # factors to try, by doubling
 MOST_CAP = 1 << 20
 TIMES = (1.0, 1 / 12, 1 / 3, 1 / 50, 2 / 3)  # parts of the time that get a column, the most welcome first
-HIGHEST = 3.0  # of the range: errors above it are all the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Look:
 class Outlook:
     """A metric under some settings, over time."""
 
-    spec: Spec
+    metric: Metric
     looks: tuple[Look, ...]
     mechanism: str = ""
     useful: Look | None = None  # the first useful release
@@ -103,15 +105,15 @@ def spaced(ticks: int) -> list[int]:
     return sorted(equal | {max(1, round(ticks ** (i / half))) for i in range(half)})
 
 
-def caps(spec: Spec, samples: float) -> list[int]:
+def caps(metric: Metric, samples: float) -> list[int]:
     """The caps to try: powers of two up to four times a user's samples, and the configured cap."""
-    most = max(spec.contribution_limit, min(MOST_CAP, math.ceil(4 * samples)))
-    return sorted({*(1 << level for level in range(most.bit_length())), spec.contribution_limit})
+    most = max(metric.samples, min(MOST_CAP, math.ceil(4 * samples)))
+    return sorted({*(1 << level for level in range(most.bit_length())), metric.samples})
 
 
-def capped(spec: Spec, cap: int | None) -> Spec:
-    """The metric with another cap."""
-    return varied(spec, max_contributions=cap)
+def cap_of(metric: Metric) -> int | None:
+    """The samples of a unit that count; None for unit event, whose units are single samples."""
+    return None if isinstance(metric.hides.limits, Events) else metric.samples
 
 
 def smallest(tried: Sequence[tuple[int, Look]]) -> int:
@@ -145,21 +147,21 @@ def halved(error: float, of_factor: Callable[[float], Iterator[tuple[Look, float
     return None
 
 
-def more_epsilon(spec: Spec, factor: float) -> Spec:
+def more_epsilon(metric: Metric, factor: float) -> Metric:
     """The metric with `factor` times its epsilon."""
-    return varied(spec, epsilon=spec.epsilon * Fraction(factor).limit_denominator(1 << 20))
+    return with_epsilon(metric, metric.budget.epsilon * Fraction(factor).limit_denominator(1 << 20))
 
 
 def refusals(outlooks: Sequence[Outlook]) -> Iterator[str]:
     """A sentence for each algorithm that refuses the settings."""
     for outlook in outlooks:
         if outlook.refused is not None:
-            yield f"{outlook.spec.algorithm} is refused: {outlook.refused}"
+            yield f"{outlook.metric.by.name} is refused: {outlook.refused}"
 
 
 def of_algorithm(outlooks: Sequence[Outlook], name: str) -> Outlook:
     """The outlook under the algorithm of this name."""
-    return next(outlook for outlook in outlooks if outlook.spec.algorithm == name)
+    return next(outlook for outlook in outlooks if outlook.metric.by.name == name)
 
 
 # -------------------------------------------------------------------- tables
@@ -175,7 +177,7 @@ def times(looks: Sequence[Look]) -> list[tuple[int, Look]]:
 
 
 def by_cap(
-    title: str, tried: Sequence[tuple[int, Look]], spec: Spec, advised: int, remarks: Sequence[str] = ()
+    title: str, tried: Sequence[tuple[int, Look]], metric: Metric, advised: int, remarks: Sequence[str] = ()
 ) -> Table:
     """The table of caps: what each leaves out, and its noise, bias and error."""
     columns = [
@@ -191,7 +193,7 @@ def by_cap(
             [
                 str(cap),
                 *_amounts(look),
-                marks((cap == spec.contribution_limit, "configured"), (cap == advised, "recommended")),
+                marks((cap == metric.samples, "configured"), (cap == advised, "recommended")),
             ],
             is_bold=cap == advised,
         )
@@ -202,27 +204,3 @@ def by_cap(
 
 def _amounts(look: Look) -> list[str]:
     return [percent(look.left_out), number(look.noise_sd), number(abs(look.bias)), number(look.error)]
-
-
-# -------------------------------------------------------------------- pictures
-
-
-def cap_panel(tried: Sequence[tuple[int, Look]], algorithm: str, advised: int, width: float) -> Panel:
-    """The picture of noise, bias and error at the end, by cap; `width` is that of the range."""
-    best = dict(tried)[advised]
-    noise = [(cap, look.noise_sd) for cap, look in tried if look.noise_sd is not None]
-    bias = [(cap, abs(look.bias)) for cap, look in tried if look.bias]
-    error = [(cap, look.error) for cap, look in tried if not math.isinf(look.error)]
-    ring = None if math.isinf(best.error) else (advised, best.error)
-    return Panel(
-        f"error at the end by max_contributions, {algorithm}",
-        f"ring: recommended; leaves out {percent(best.left_out)} of samples",
-        [
-            Curve("noise", noise, is_dashed=True),
-            Curve("bias", bias, is_dashed=True),
-            Curve("error", error, algorithm, is_best=True, ring=ring),
-        ],
-        Marks([cap for cap, _ in tried], [f"{cap:,}" for cap, _ in tried]),
-        most=HIGHEST * width,
-        names_ends=False,
-    )

@@ -1,8 +1,7 @@
-"""A plan as data: what `shoal plan` prints, draws and gives to programs, for whatever statistic.
+"""A plan as data: what `shoal plan` prints and gives to programs, for whatever statistic.
 
 Each statistic makes its plans in its own folder, in a module `plan`; here is what such a plan consists of. Nothing
-knows the width of a terminal or the colour of a line: `shoal/agents/plan/render.py` prints a plan, `picture.py` draws
-it.
+knows the width of a terminal: `shoal/agents/plan/render.py` prints a plan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from shoal.mechanisms import life
-from shoal.mechanisms.workload import Spec as Spec
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import Distribution
+from shoal.mechanisms.parts.per import Field, Hexagons
+from shoal.mechanisms.parts.variants import with_life
+from shoal.mechanisms.words import exact_text
 
 NOT_PRIVATE = "NOT PRIVATE: made from real values; treat it like the events themselves"
 
@@ -41,39 +44,6 @@ class Table:
     remarks: Sequence[str] = ()
 
 
-class Curve(NamedTuple):
-    """A line of a picture."""
-
-    name: str
-    points: Sequence[tuple[float, float]]
-    colour: str | None = None  # the algorithm whose colour it has; None: that of its own name
-    is_best: bool = False
-    is_dashed: bool = False
-    ring: tuple[float, float] | None = None  # a point that is marked
-
-
-class Marks(NamedTuple):
-    """The marks of an axis that is not one of time."""
-
-    at: Sequence[float]
-    texts: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One of the pictures of a plan."""
-
-    title: str
-    below: str
-    curves: Sequence[Curve]
-    marks: Marks | None = None  # None: the axis is one of time
-    is_timed: bool = True  # in microseconds; else in parts of the whole time
-    most: float = float("inf")  # errors above it are all the same
-    names_ends: bool = True  # curves are named beside their ends; else in a legend
-    is_linear: bool = False  # both axes; else logarithmic
-    remark: str = ""
-
-
 class Noise(NamedTuple):
     """The noise of the last release, and a quantity of the same unit that it is compared with."""
 
@@ -86,7 +56,7 @@ class Noise(NamedTuple):
 class Plan:
     """The plan of one metric, or of one coordinate of it."""
 
-    spec: Spec
+    metric: Metric
     title: str
     workload: str
     users: int
@@ -96,34 +66,45 @@ class Plan:
     fields: Mapping[str, Any]  # for programs
     noise: Noise  # as it is configured
     private: bool = True
-    panels: Sequence[Panel] = ()
     late: int = 0  # events of a file that came too late to count
     events: int = 0  # of the file that the metric could read, those among them
 
 
-def head(spec: Spec, coordinate: int, *, private: bool) -> dict[str, Any]:
+def head(metric: Metric, coordinate: int, *, private: bool) -> dict[str, Any]:
     """The first fields of every plan."""
     return {
-        "metric": spec.name,
-        "field": spec.values[coordinate] if spec.values else None,
-        "statistic": spec.statistic,
+        "metric": metric.name,
+        "field": metric.names[coordinate] if metric.names else None,
+        "statistic": metric.statistic,
         "private": private,
         **({} if private else {"warning": NOT_PRIVATE}),
-        "range": [float(end) for end in spec.ranges[coordinate]] if spec.ranges else None,
-        "epsilon": float(spec.epsilon),
+        "range": [float(end) for end in metric.ranges[coordinate]] if metric.ranges else None,
+        "epsilon": float(metric.budget.epsilon),
     }
 
 
-def varied(spec: Spec, **changes: Any) -> Spec:
-    """The metric with other settings, which are not checked."""
-    return spec.model_copy(update=changes)
+def quotient_noise(metric: Metric, noise_sd: float | None, width: float) -> Noise:
+    """Noise of a quotient beside what it lies in: the range, or of a distribution the total share of 1."""
+    return Noise(noise_sd, width, "total share" if isinstance(metric.of, Distribution) else "range")
 
 
-def with_life(spec: Spec, over: int | None) -> Spec:
+def budget_words(metric: Metric) -> str:
+    """Epsilon and delta of a unit, in words."""
+    budget = metric.budget
+    delta = f", delta {exact_text(budget.delta)}" if budget.delta else ""
+    return f"epsilon {exact_text(budget.epsilon)}{delta} of each {metric.unit.words()}"
+
+
+def where_of(metric: Metric) -> str:
+    """Noun for the place of a release per slot: cell (of the H3 grid), group, or place where the metric has neither."""
+    return {Hexagons: "cell", Field: "group"}.get(type(metric.place), "place")
+
+
+def with_time_as_life(metric: Metric, over: int | None) -> Metric:
     """The metric with the time of the plan as its life, if counters are made for a life, and its own is a default."""
-    if spec.life is not None or over == life.life_of(spec) or not life.uses_life(spec):
-        return spec
-    return varied(spec, life=over)
+    if life.stated_life(metric) is not None or over == life.life_of(metric) or not life.uses_life(metric):
+        return metric
+    return with_life(metric, over)
 
 
 def marks(*conditions: tuple[bool, str]) -> str:

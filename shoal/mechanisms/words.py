@@ -1,6 +1,7 @@
 """How numbers are said: three digits that count, times in a unit that suits them, parts in percent; exact amounts."""
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
@@ -48,13 +49,13 @@ def exact_duration(microseconds: int) -> str:
     return f"{seconds}s"
 
 
-def cadence(every: int | str | None) -> str:
-    """The cadence as the configuration has it.
+def cadence(length: int | None) -> str:
+    """Length of a tick as the configuration has it; "contribution" for None.
 
-    >>> cadence(3_600_000_000), cadence("contribution")
+    >>> cadence(3_600_000_000), cadence(None)
     ('1h', 'contribution')
     """
-    return duration(every) if isinstance(every, int) else "contribution"
+    return "contribution" if length is None else duration(length)
 
 
 def percent(part: float) -> str:
@@ -110,3 +111,9 @@ def many(count: int, what: str) -> str:
     ('1 slot', '2 slots')
     """
     return f"{count} {what}" + ("s" if count > 1 else "")
+
+
+def event_limit(most: int | None) -> Iterator[str]:
+    """Clause of a guarantee on the number of events of a user that count; none without a limit."""
+    if most is not None:
+        yield f"at most {many(most, 'event')} of a user can count"

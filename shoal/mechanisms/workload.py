@@ -7,9 +7,10 @@ Pattern      tau is the part of the time that is over, 0 .. 1. A user who gives 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-Spec = Any  # the keys of a metric, as `shoal.models.config.metric.MetricSection` has them; another may stand in
+from shoal.mechanisms.parts.hides import PerCell
+from shoal.mechanisms.parts.metric import Metric
+
 YEAR = 365  # ticks or steps, where nothing says how long it will last
 FINE = 4  # classes of a skewed pattern in each halving of its users
 BIAS = Fraction(1, 30)  # of the range, where everything is left out
@@ -107,18 +108,19 @@ class Stated:
     def pattern(self, users: int, samples: float) -> Pattern:
         return (Pattern.skewed if self.skewed else Pattern.even)(users, samples)
 
-    def count(self, spec: Spec) -> int:
+    def count(self, metric: Metric) -> int:
         """The number of groups of a metric that the users spread over."""
-        return 1 if spec.group is None else self.groups or 1
+        return 1 if metric.place is None else self.groups or 1
 
-    def groups_of_a_user(self, spec: Spec) -> int:
+    def groups_of_a_user(self, metric: Metric) -> int:
         """The number of groups that every user is in: as many as count."""
-        return min(self.count(spec), int(spec.max_groups_per_user))
+        limits = metric.hides.limits
+        return min(self.count(metric), 1 if isinstance(limits, PerCell) else limits.keys)
 
-    def in_a_group(self, spec: Spec, samples: float) -> tuple[int, float, tuple[int, int] | None]:
+    def in_a_group(self, metric: Metric, samples: float) -> tuple[int, float, tuple[int, int] | None]:
         """Users of one group, samples of each there, and (groups, users of them all), None if there is one group."""
-        count = self.count(spec)
+        count = self.count(metric)
         if count == 1:
             return self.users, samples, None
-        each = self.groups_of_a_user(spec)
+        each = self.groups_of_a_user(metric)
         return max(1, round(self.users * each / count)), samples / each, (count, self.users)

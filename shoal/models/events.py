@@ -2,8 +2,13 @@
 
 Whether a record is accepted depends on its *form* only, never on a value: every JSON number is accepted, `1e400` and
 numbers of thousands of digits included; `NaN`, `Infinity`, null, texts and booleans are not numbers. Reading is a pure
-function of the record's bytes and of the metric version's reading (`reading.py`), so that Kafka, `shoal run` and a
-replay accept the same records.
+function of the record's bytes, so that Kafka, `shoal run` and a replay accept the same records. What cannot be used is
+a `Refusal`, which functions return in place of what was to be read.
+
+* NaN, Infinity and -Infinity are a bad value of their field alone.
+* A byte order mark before a record is skipped.
+* Whole numbers that are written as floats are ids: 12.0 is the user, or group, 12.
+* Times are numbers since the epoch or ISO 8601 texts (`times.py`).
 """
 
 import json
@@ -11,29 +16,30 @@ import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from operator import methodcaller
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, TypeVar, final
 
 import orjson
 
-from shoal.models.config.reading import FIRST
-from shoal.models.predicates import KINDS, Predicate
-from shoal.models.times import time_of_field_text, time_of_number, time_of_text, time_since_epoch
+from shoal.mechanisms.parts.of import Fields, Predicate
+from shoal.models.predicates import KINDS
+from shoal.models.times import time_of_field, time_of_number
 
 MAX_NAME_BYTES = 256
 MAX_DEPTH = 200  # objects and lists in one another; both parsers take more, but not equally much
 MISSING = object()
 
 
-class Refused(Exception):
-    """A record, or one field of it, that a metric cannot use; the reason goes to the dead letter."""
+@final
+class Refusal(NamedTuple):
+    """Why a metric cannot use a record, or a field of it; the reason goes to the dead letter."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: str
 
 
-def _not_a_number(_: str) -> NoReturn:
-    raise ValueError("NaN and Infinity are not JSON")
+T = TypeVar("T")
+Reader = Callable[[dict[str, Any], bytes], T | Refusal]  # an event and its bytes -> what a field says
+ERROR = Refusal("error")  # the record breaks what reads it, which may not end the stream
+_NOT_JSON, _NOT_AN_OBJECT = Refusal("not-json"), Refusal("not-json-object")
 
 
 def _short_int(digits: str) -> int | float:
@@ -52,30 +58,29 @@ def _decimal(digits: str) -> Decimal | None:
 # value may decide which parser reads its record, and must not decide whether it is accepted: hence MAX_DEPTH.
 _TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
-_STRICT = json.JSONDecoder(parse_constant=_not_a_number, parse_int=_short_int)
 LENIENT = json.JSONDecoder(parse_constant=lambda _: None, parse_int=_short_int)  # NaN is a field's fault
 _EXACT = json.JSONDecoder(parse_constant=lambda _: None, parse_int=_short_int, parse_float=_decimal)
 MARK = "\ufeff"  # of the byte order, which some programs put before UTF-8
 
 
-def parse(raw: bytes, reading: int = FIRST) -> dict[str, Any]:
-    """The JSON object of a record. What the first reading takes, a later one reads alike.
+def parse(raw: bytes) -> dict[str, Any] | Refusal:
+    """The JSON object of a record; a refusal if the bytes are not one, or one that is nested too deeply.
 
-    >>> parse(b'{"amount": 1e400}'), parse(b'{"amount": NaN}', reading=2)
-    ({'amount': inf}, {'amount': None})
-
-    Raises:
-        Refused: the bytes are not one JSON object, or one that is nested too deeply.
+    >>> parse(b'{"amount": 1e400}'), parse(b'{"amount": NaN}'), parse(b"[]")
+    ({'amount': inf}, {'amount': None}, Refusal(reason='not-json-object'))
     """
-    if len(raw) > 2 * MAX_DEPTH and _depth(raw) > MAX_DEPTH:  # a shorter record closes fewer brackets
-        raise Refused("not-json")
     try:
-        event = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        event = _reparse(raw, _STRICT if reading == FIRST else LENIENT)
-    if type(event) is not dict:
-        raise Refused("not-json-object")
-    return event
+        if len(raw) > 2 * MAX_DEPTH and _depth(raw) > MAX_DEPTH:  # a shorter record closes fewer brackets
+            return _NOT_JSON
+        try:
+            event = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            event = _reparse(raw, LENIENT)
+    except (ValueError, RecursionError):
+        return _NOT_JSON
+    except Exception:
+        return ERROR
+    return event if type(event) is dict else _NOT_AN_OBJECT
 
 
 def _depth(raw: bytes) -> int:
@@ -95,11 +100,7 @@ def _depth(raw: bytes) -> int:
 
 
 def _reparse(raw: bytes, decoder: json.JSONDecoder) -> Any:
-    try:
-        text = raw.decode("utf-8")
-        return decoder.decode(text if decoder is _STRICT else text.removeprefix(MARK))
-    except (ValueError, RecursionError):
-        raise Refused("not-json") from None
+    return decoder.decode(raw.decode("utf-8").removeprefix(MARK))
 
 
 def getter(path: str) -> Callable[[dict[str, Any]], Any]:
@@ -123,17 +124,18 @@ def getter(path: str) -> Callable[[dict[str, Any]], Any]:
     return nested
 
 
-def value_getters(value: str | Predicate | tuple[str, ...]) -> list[Callable[[dict[str, Any]], Any]]:
+def value_getters(fields: Fields) -> list[Callable[[dict[str, Any]], Any]]:
     """The functions that find a metric's values, one for each coordinate, in an event."""
-    if isinstance(value, Predicate):
-        return [_truth(value)]
-    return list(map(getter, (value,) if isinstance(value, str) else value))
+    if fields.predicate is not None:
+        return [_truth(fields.predicate)]
+    return list(map(getter, fields.names))
 
 
 def _truth(predicate: Predicate) -> Callable[[dict[str, Any]], Any]:
     """The function that finds 1 or 0; for a faulty field MISSING or None, which are no numbers.
 
-    >>> value = _truth(Predicate.of("amount > 100 and not country == 'CH'"))
+    >>> from shoal.models.predicates import Predicate as Condition
+    >>> value = _truth(Condition.of("amount > 100 and not country == 'CH'"))
     >>> value({"amount": 120.5, "country": "DE"}), value({"amount": 99, "country": "DE"})
     (1, 0)
     >>> value({"amount": "120", "country": "CH"}) is None, value({"amount": 1}) is MISSING
@@ -169,83 +171,90 @@ def _whole(number: Any) -> int | None:
     return int(number)
 
 
-def _exact_id(raw: bytes, path: str, reading: int) -> int | None:
+def _exact_id(raw: bytes, path: str) -> int | None:
     """The whole number of which orjson made a double."""
     number = exact_field(raw, path)
-    if type(number) is int:
-        return number
-    return None if reading == FIRST else _whole(number)
+    return number if type(number) is int else _whole(number)
 
 
-def read_user(field: Any, raw: bytes, path: str, reading: int = FIRST) -> bytes:
-    """The bytes of a user id: a text as it is, a whole number as its decimal text.
+def user_reader(path: str) -> Reader[bytes]:
+    """The function that reads a user id: a text as it is, a whole number as its decimal text, of 1 to 256 bytes.
 
-    Raises:
-        Refused: missing, of another type, empty or over 256 bytes.
+    >>> read = user_reader("who")
+    >>> read({"who": "ann"}, b""), read({"who": 7}, b""), read({}, b""), read({"who": None}, b"")
+    (b'ann', b'7', Refusal(reason='no-user'), Refusal(reason='bad-user'))
     """
-    if type(field) is str and field.isascii() and 0 < len(field) <= MAX_NAME_BYTES:
-        return field.encode()
-    if type(field) is float:
-        field = _exact_id(raw, path, reading)
-    return _name_bytes(field, "user")
+    get = getter(path)
+
+    def read(event: dict[str, Any], raw: bytes) -> bytes | Refusal:
+        field = get(event)
+        if type(field) is str and field.isascii() and 0 < len(field) <= MAX_NAME_BYTES:
+            return field.encode()
+        return name_bytes(_exact_id(raw, path) if type(field) is float else field, "user")
+
+    return read
 
 
-def read_group(field: Any, raw: bytes, path: str, reading: int = FIRST) -> str:
-    """A group's name: a text, a whole number or a boolean as text, of 1 to 256 bytes.
+def group_reader(path: str) -> Reader[str]:
+    """The function that reads a group's name: a text, a whole number or a boolean as text, of 1 to 256 bytes.
 
-    Raises:
-        Refused: missing, of another type, empty or over 256 bytes.
+    >>> read = group_reader("at.home")
+    >>> read({"at": {"home": True}}, b""), read({"at": {"home": ""}}, b"")
+    ('true', Refusal(reason='bad-group'))
     """
-    if field is True or field is False:
-        return "true" if field else "false"
-    if type(field) is float:
-        field = _exact_id(raw, path, reading)
-    return _name_bytes(field, "group").decode()
+    get = getter(path)
+
+    def read(event: dict[str, Any], raw: bytes) -> str | Refusal:
+        field = get(event)
+        if field is True or field is False:
+            return "true" if field else "false"
+        name = name_bytes(_exact_id(raw, path) if type(field) is float else field, "group")
+        return name if type(name) is Refusal else name.decode()
+
+    return read
 
 
-def _name_bytes(field: Any, role: str) -> bytes:
+def name_bytes(field: Any, role: str) -> bytes | Refusal:
+    """The bytes of a user id or a group's name (the `role`), which is a text or a whole number."""
     if type(field) is str:
         try:
             name = field.encode()
         except UnicodeEncodeError:  # a lone surrogate
-            raise Refused(f"bad-{role}") from None
+            return Refusal(f"bad-{role}")
     elif type(field) is int:
         name = b"%d" % field
     else:
-        raise Refused(f"no-{role}" if field is MISSING else f"bad-{role}")
-    if not 0 < len(name) <= MAX_NAME_BYTES:
-        raise Refused(f"bad-{role}")
-    return name
+        return Refusal(f"no-{role}" if field is MISSING else f"bad-{role}")
+    return name if 0 < len(name) <= MAX_NAME_BYTES else Refusal(f"bad-{role}")
 
 
-def read_value(field: Any) -> int | float:
-    """A sample: any JSON number, however large.
-
-    Raises:
-        Refused: missing, or no number.
-    """
+def read_value(field: Any) -> int | float | Refusal:
+    """A sample: any JSON number, however large."""
     kind = field.__class__
-    if kind is not float and kind is not int:
-        raise Refused("no-value" if field is MISSING else "bad-value")
-    number: int | float = field
-    return number
+    if kind is float or kind is int:
+        number: int | float = field
+        return number
+    return Refusal("no-value" if field is MISSING else "bad-value")
 
 
-def read_time(field: Any, raw: bytes, path: str, reading: int = FIRST) -> int:
-    """Microseconds of an event's time field.
+def time_reader(path: str) -> Reader[int]:
+    """The function that reads an event's time, in microseconds since 1970; see `times.py` for its forms.
 
-    Raises:
-        Refused: missing, of another type, or a time that no calendar has.
+    >>> read = time_reader("t")
+    >>> read({"t": "1970-01-01T00:00:01Z"}, b""), read({"t": 2}, b""), read({"t": "soon"}, b""), read({}, b"")
+    (1000000, 2000000, Refusal(reason='bad-time'), Refusal(reason='no-time'))
     """
-    is_first = reading == FIRST
-    if type(field) is str:
-        time = time_of_text(field) if is_first else time_of_field_text(field)
-    elif type(field) is int or type(field) is float:
-        number = field if type(field) is int else exact_field(raw, path)
-        of_number = time_of_number if is_first else time_since_epoch
-        time = of_number(number) if isinstance(number, int | Decimal) else None
-    else:
-        raise Refused("no-time" if field is MISSING else "bad-time")
-    if time is None:
-        raise Refused("bad-time")
-    return time
+    get = getter(path)
+
+    def read(event: dict[str, Any], raw: bytes) -> int | Refusal:
+        field = get(event)
+        if type(field) is str:
+            time = time_of_field(field)
+        elif type(field) is int or type(field) is float:
+            number = field if type(field) is int else exact_field(raw, path)
+            time = time_of_number(number) if isinstance(number, int | Decimal) else None
+        else:
+            return Refusal("no-time" if field is MISSING else "bad-time")
+        return Refusal("bad-time") if time is None else time
+
+    return read

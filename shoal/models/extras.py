@@ -4,6 +4,7 @@ Whatever imports one of them says so first, with `require`: who lacks it reads w
 """
 
 from importlib.util import find_spec
+from typing import Any
 
 from shoal.models.errors import MissingExtra
 
@@ -39,3 +40,15 @@ def _is_there(module: str) -> bool:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # not even the package that it would be in
         return False
+
+
+def hexagons() -> Any:
+    """H3, which finds cells; a configuration without them need not install it or wait for its import.
+
+    Raises:
+        MissingExtra: it is not there.
+    """
+    require("a metric by H3 cell (`cell = { h3 = ... }`)", "geo")
+    import h3
+
+    return h3

@@ -40,7 +40,6 @@ _PREFIXES = (
     (b"\xfe\xff\x00{", Framing("JSON in UTF-16", AS_UTF8)),
     (b"{\x00", Framing("JSON in UTF-16", AS_UTF8)),
     (b"\x00{\x00", Framing("JSON in UTF-16", AS_UTF8)),
-    (b"\xef\xbb\xbf", Framing("JSON behind a byte order mark", "have the producer leave the mark out")),
     (b"<?xml", Framing("XML", AS_JSON)),
 )
 _TEXTS = tuple((prefix.decode("utf-8", "replace"), framing) for prefix, framing in _PREFIXES)

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from shoal.mechanisms.parts.unit import PERSON, USER_SLOT, Unit
 from shoal.mechanisms.privacy.accounting import Loss, exp_above
-from shoal.mechanisms.spec import ADD_REMOVE, USER_SLOT, VALUES
+from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.mechanisms.words import exact_duration, many
-from shoal.models.config.unit import PERSON, Unit, most_in_days, parse_unit
+from shoal.models.config.unit import most_in_days, parse_unit
 from shoal.models.loss_numbers import amount, factor, rounded_up, six_digits, told
 
 WEEK, YEAR = 7, 365  # days

@@ -192,7 +192,7 @@ class Owner(Table):
     activations: Mapped[int] = mapped_column(sa.BigInteger)
 
 
-class Release(Table):
+class ReleaseRow(Table):
     """A release, byte for byte, and its place in the chain of its group ('' for a metric without groups)."""
 
     __tablename__ = "release"
@@ -210,7 +210,7 @@ class Release(Table):
     hash: Mapped[bytes]
 
 
-class Activation(Table):
+class ActivationRow(Table):
     """A level of a group that began to publish, and the private prior that it begins with (as JSON).
 
     Or a key that nobody declared and that is shown from then on: level -1, prior null. Or the range that a key's values

@@ -7,33 +7,23 @@ log n are read, so that a log of ten million steps answers as fast as one of ten
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache, partial
 from math import isclose as close
-from typing import Any, NamedTuple
 
 from shoal.mechanisms.decayed_sum.statistic import EXACT, Step, Stepped
+from shoal.mechanisms.kinds import kind_of
+from shoal.mechanisms.parts.at import AllWindows, Steps, Undecayed
+from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.statistic import Estimate
-from shoal.models.config.metric import MetricSection
 from shoal.models.errors import InputError
-from shoal.models.times import EARLIEST, iso, time_of_text
+from shoal.models.releases.record import Record, Release
+from shoal.models.times import EARLIEST, iso
+from shoal.stream.topic import stated_terms
 
-KINDS = ("none", "all-windows")  # decays whose releases tell any window
-STATED = ("epsilon", "delta", "unit", "relation", "algorithm", "version")
 isclose = partial(close, rel_tol=1e-4)  # error bars have six digits
 
 
-class WindowRelease(NamedTuple):
-    """What a window needs of a release."""
-
-    at: int
-    step: Step
-    value: float | None
-    noise_sd: float | None
-    agrees: bool  # it states the terms of the configuration
-
-
-Read = Callable[[int], WindowRelease]  # by seq
+Read = Callable[[int], Release]  # by seq
 
 
 @dataclass(frozen=True)
@@ -46,58 +36,46 @@ class Answer:
     first: int  # start of the group's first step; before it nothing was
 
 
-def tells_windows(section: MetricSection) -> bool:
+def tells_windows(metric: Metric) -> bool:
     """Whether a metric's releases tell any window."""
-    return section.step is not None and section.decay_or_none.kind in KINDS
+    return (
+        kind_of(metric) is Stepped
+        and isinstance(metric.at, Steps)
+        and isinstance(metric.at.decay, Undecayed | AllWindows)
+    )
 
 
-def stated(section: MetricSection, mechanism: Stepped) -> dict[str, Any]:
-    """The terms that every release of this configuration states."""
-    terms = {name: getattr(section, name) for name in STATED}
-    terms |= {name: float(term) for name, term in terms.items() if isinstance(term, Fraction)}
-    return terms | {"mechanism": mechanism.mechanism}
-
-
-def seen(fields: dict[str, Any], terms: dict[str, Any]) -> WindowRelease:
-    """A release, read.
+def with_nodes(record: Record | None) -> Release:
+    """Return the record if it is a release that windows are made of.
 
     Raises:
-        ValueError: it is none, or not one of a sum that tells windows.
+        ValueError: it is not.
     """
-    at, samples, nodes = fields.get("at"), fields.get("samples"), fields.get("nodes")
-    time = time_of_text(at) if isinstance(at, str) else None
-    value, sd = fields.get("value"), fields.get("noise_sd")
-    if time is None or type(samples) is not int or not isinstance(nodes, list) or not _numbers(value, sd):
+    if not isinstance(record, Release) or type(record.samples) is not int or record.nodes is None:
         raise ValueError("it is no release with nodes")
-    return WindowRelease(time, Step(samples, tuple(map(_node, nodes))), value, sd, terms.items() <= fields.items())
+    return record
 
 
-def _numbers(*found: Any) -> bool:
-    return all(one is None or type(one) in (int, float) for one in found)
-
-
-def _node(node: Any) -> int:
-    if type(node) not in (int, str):
-        raise ValueError("it has a node that is no integer")
-    return int(node)
+def _step(release: Release) -> Step:
+    return Step(int(release.samples or 0), release.nodes or ())
 
 
 class History:
     """The releases of one group of one metric version, all from the first on."""
 
-    def __init__(self, section: MetricSection, mechanism: Stepped, where: str, count: int, read: Read) -> None:
+    def __init__(self, metric: Metric, mechanism: Stepped, where: str, count: int, read: Read) -> None:
         """`where` names them in errors; `count`, at least 1, is the last seq.
 
         Raises:
             InputError: they are not of this configuration.
         """
-        self._section = section
         self._mechanism = mechanism
         self._where = where
         self._count = count
         self._read = cache(read)
-        self._every = section.cadence or 1
-        self._first, self.end = self._read(1).at, self._read(count).at  # when the first and last steps ended
+        self._terms = stated_terms(metric) | {"mechanism": mechanism.mechanism}
+        self._length = metric.every
+        self._first, self.end = self._read(1).time, self._read(count).time  # when the first and last steps ended
         self._last_step = self._step_of(count)
         self._check_bars(1)
         self._check_bars(count)
@@ -114,8 +92,9 @@ class History:
                 f"{self._where}: {iso(end)} is after the end of the last release, {iso(self.end)}; choose that one or "
                 "an earlier one, or wait"
             )
-        t, steps = (end - self._first) // self._every + 1, length // self._every
-        return Answer(max(end - length, EARLIEST), end, self._estimate(t, steps), self._first - self._every)
+        step = self._length
+        estimate = self._estimate(step.fits(end - self._first) + 1, step.fits(length))
+        return Answer(max(end - length, EARLIEST), end, estimate, self._first - step.microseconds)
 
     def _estimate(self, t: int, steps: int) -> Estimate | None:
         if t < 1:
@@ -133,8 +112,10 @@ class History:
     def _step_of(self, seq: int) -> int:
         """The number of the step that a release ended; the group's first is 1."""
         found = self._read(seq)
-        step, rest = divmod(found.at - self._first, self._every)
-        if rest or found.at % self._every or step < seq - 1 or not found.agrees:
+        after, length = found.time - self._first, self._length
+        step = length.fits(after)
+        is_step = length.divides(after) and length.divides(found.time) and step >= seq - 1
+        if not is_step or any(getattr(found, name) != term for name, term in self._terms.items()):
             raise self._other(seq)
         return step + 1
 
@@ -157,23 +138,23 @@ class History:
         return self._step_of(seq) if seq else 0
 
     def _released(self, t: int) -> Step:
-        return self._read(self._seq(t)).step
+        return _step(self._read(self._seq(t)))
 
     # ---------------------------------------------------------------- are they this configuration's?
     # Another range, grid or step would give wrong answers without a word.
 
     def _check_bars(self, seq: int) -> None:
         """A release's noise is what the configuration says."""
-        found = self._read(seq)
-        expected = self._mechanism.estimate(0, found.step.samples, self._mechanism.bars(self._step_of(seq)))
-        if expected is None or found.noise_sd is None or not isclose(found.noise_sd, expected.noise_sd):
+        samples, noise_sd = _step(self._read(seq)).samples, self._read(seq).noise_sd
+        expected = self._mechanism.estimate(0, samples, self._mechanism.bars(self._step_of(seq)))
+        if expected is None or not isinstance(noise_sd, int | float) or not isclose(noise_sd, expected.noise_sd):
             raise self._other(seq)
 
     def _check_value(self) -> None:
         """The first release's value is what the configuration makes of its nodes."""
-        found = self._read(1)
-        estimate = self._mechanism.estimate(sum(found.step.nodes), found.step.samples, EXACT)
-        if estimate is None or found.value != estimate.value:
+        step = _step(self._read(1))
+        estimate = self._mechanism.estimate(sum(step.nodes), step.samples, EXACT)
+        if estimate is None or self._read(1).value != estimate.value:
             raise self._other(1)
 
     def _other(self, seq: int) -> InputError:

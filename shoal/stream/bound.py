@@ -13,11 +13,10 @@ from typing import Any
 import orjson
 
 from shoal.mechanisms.accounts import COUNTED, Accounts, Site
-from shoal.models.config.reading import NEWEST
 from shoal.models.errors import FailStop
-from shoal.models.events import Refused, parse
+from shoal.models.events import Refusal, parse
 from shoal.models.losses import AcceptedLoss
-from shoal.models.records import BEAT_HEADER, Message, dead_letter_bytes
+from shoal.models.records import BEAT_HEADER, Message
 from shoal.stream.contributions import Outgoing, Outlets, Waiting
 from shoal.stream.deltas.restoring import Restoring
 from shoal.stream.deltas.rolling import Rolling
@@ -28,8 +27,9 @@ from shoal.stream.kernel.known import unknown
 from shoal.stream.kernel.reader import Kernel, kernel_of
 from shoal.stream.machine import Record
 from shoal.stream.source.intake import Intake
+from shoal.stream.source.letters import DeadLetters
 from shoal.stream.source.losses import Losses
-from shoal.stream.state_mark import FORMAT, LOG_FORMAT, MARK, check_mark, format_of, lacks, lost, returned, start_of
+from shoal.stream.state_mark import FORMAT, MARK, check_mark, lacks, lost, returned, start_of
 from shoal.stream.topic import Metric, TopicPlan
 
 
@@ -65,7 +65,6 @@ class BoundPartition:
         self.log_id = log_id
         self.next_offset: int | None = None
         self.counters: Counter[str] = Counter()  # functions of pattern: safe to show
-        self.counted = False  # whether it was restored from a state that names its topic, as all do since format 2
         self._starts: dict[str, int | None] = {}  # the offset at which each metric begins; None: at a beat to come
         self._reached: dict[str, int] = {}  # of a metric that was added: its clock's latest time at its start, if any
         self._retired: list[str] = []  # labels of metrics that had a state here; the log no longer has their accounts
@@ -73,13 +72,12 @@ class BoundPartition:
         self._kept: dict[str, int] = {}  # latest times of clocks that have no metric now
         self.beats_ahead = beats_ahead(plan.clocks)
         self._checks, self._durable = checks_partition, durable  # durable: a changelog is written
-        self._outgoing, accounts = self._parts(None)
         self.kernel: Kernel | None = None
-        self.unknown = unknown(plan, accounts, checks_partition=checks_partition)  # what the kernel lacks, by metric
+        self.unknown = unknown(plan, checks_partition=checks_partition)  # what the kernel lacks, by metric
         if kernel is not None and not self.unknown:
             self.kernel = kernel_of(kernel, plan, partition, checks_partition=checks_partition)
+        self._outgoing, accounts = self._parts(self.kernel)
         if self.kernel is not None:
-            self._outgoing, accounts = self._parts(self.kernel)
             self.kernel.begin(accounts)
         self._all_intakes = [Intake(metric, one) for metric, one in zip(plan.metrics, accounts, strict=True)]
         self._intakes = self._all_intakes  # of metrics that have begun
@@ -88,7 +86,7 @@ class BoundPartition:
         self._log = LogEnd(Rolling([logged for one in accounts for logged in one.logged]))
         self._idle_wall: int | None = None
         self._ended = False
-        self._dead: list[bytes] = []
+        self._letters = DeadLetters(plan, partition, self.counters)
         self._events = 0
 
     def _parts(self, kernel: Kernel | None) -> tuple[Outgoing, list[Accounts]]:
@@ -98,7 +96,7 @@ class BoundPartition:
         for metric, send in zip(self.plan.metrics, waiting.sends, strict=True):
             stores = None if kernel is None else kernel.stores_of(metric)
             site = Site(metric.label, send, self._is_home, self._durable, stores)
-            accounts.append(metric.section.kind.accounts(metric.section, metric.bounder, site))
+            accounts.append(metric.accounts(site))
         return Outgoing(self.plan, self.partition, waiting), accounts
 
     def _is_home(self, user: bytes) -> bool:
@@ -113,7 +111,7 @@ class BoundPartition:
         Where presence is protected, a metric that was added begins at a beat: whether there is a state depends on load.
         """
         self.next_offset = offset
-        waiting = {metric.label for metric in self.plan.metrics if metric.section.protects_presence} & self.plan.added
+        waiting = {metric.label for metric in self.plan.metrics if metric.parts.protects_presence} & self.plan.added
         self._starts = {metric.label: None if metric.label in waiting else offset for metric in self.plan.metrics}
         self._find_begun()
 
@@ -141,13 +139,17 @@ class BoundPartition:
             restoring.take(key, value)
         restoring.done()
 
+    def begin(self, mark: dict[str, Any]) -> None:
+        """Begin where a mark says, without accounts: those of its metrics begin there, too."""
+        self._adopt(mark, self._log)
+
     def _adopt(self, mark: dict[str, Any], log: LogEnd) -> None:
         self._log = log
         self.next_offset = mark["offset"]
         self._outgoing.numbers = mark["numbers"]
         where, metrics = self._where(), self.plan.metrics
         self._starts = {
-            one.label: start_of(where, one.label, one.section.start, mark, one.section.epoch) for one in metrics
+            one.label: start_of(where, one.label, one.parts.start, mark, one.parts.source.epoch) for one in metrics
         }
         self._retired = sorted({*mark.get("retired", ()), *mark["starts"]} - self._starts.keys())
         self._added = self._starts.keys() - mark["starts"]
@@ -162,7 +164,6 @@ class BoundPartition:
 
     def _check_mark(self, mark: dict[str, Any]) -> None:
         check_mark(self._where(), mark, self.log_id)
-        self.counted = format_of(mark) > 1
         if len(mark["numbers"]) != self.plan.contributions_partitions:
             raise FailStop(
                 f"{self._where()}: its state knows {len(mark['numbers'])} contributions partitions, there are "
@@ -187,11 +188,9 @@ class BoundPartition:
             self.kernel.activate([has_begun and not self._losses.is_waiting for has_begun in begun])
 
     def _check_accounts(self, mark: dict[str, Any]) -> None:
-        expected: dict[str, list[int]] = mark.get("accounts", {})
         for intake in self._all_intakes:
-            accounts, due = intake.accounts, expected.get(intake.metric.label)
-            found = accounts.sizes if format_of(mark) >= LOG_FORMAT else accounts.sizes_before
-            if due is None and "accounts" in mark and any(found):
+            found, due = intake.accounts.sizes, mark["accounts"].get(intake.metric.label)
+            if due is None and any(found):
                 raise FailStop(returned(self._where(), intake.metric.label))
             if due is not None and found != due:
                 raise FailStop(lost(self._where(), intake.metric.label, found, due))
@@ -248,53 +247,36 @@ class BoundPartition:
         self.next_offset = end
 
     def _read(self, records: Sequence[Record]) -> None:
-        everyone = self._readers()
-        oldest = min(event_clock.clock.reading for event_clock in self._event_clocks)
+        readers = self._readers()
         for record in records:
             raw = record.value
             if raw is None:
                 self._accept_clock(record)
-                everyone = self._readers()  # metrics may have begun
+                readers = self._readers()  # metrics may have begun
                 continue
             if self._losses.is_waiting:
                 continue
-            readers = everyone
-            event: dict[str, Any] | None
-            try:
-                event = parse(raw, oldest)
-            except Exception as error:
-                readers = [(p, intakes) for p, intakes in everyone if p.clock.reading != oldest]
-                event = self._parse_newer(raw, record, _reason(error), oldest)
-            if event is None:
+            event = parse(raw)
+            if type(event) is Refusal:
+                self._letters.refuse(self._intakes, event.reason, record)
                 continue
-            for event_clock, intakes in readers:
-                try:
-                    effective = event_clock.effective(event, raw, record.timestamp)
-                except Refused as refused:
-                    self._refuse(intakes, refused.reason, record)
+            for clock, intakes in readers:
+                effective = clock.effective(event, raw, record.timestamp)
+                if type(effective) is Refusal:
+                    self._letters.refuse(intakes, effective.reason, record)
                     continue
                 for intake in intakes:
-                    reason = intake.take_in(event, raw, event_clock.time, effective)
+                    reason = intake.take_in(event, raw, clock.time, effective)
                     if reason is None:
                         continue
                     if reason in COUNTED:
                         self.counters[reason] += 1
                     else:
-                        self._refuse((intake,), reason, record)
+                        self._letters.refuse((intake,), reason, record)
 
     def _readers(self) -> list[tuple[EventClock, list[Intake]]]:
         """Each clock, with the intakes of the metrics that use it."""
         return [(p, [i for i in self._intakes if i.metric.clock == p.clock.index]) for p in self._event_clocks]
-
-    def _parse_newer(self, raw: bytes, record: Record, reason: str, oldest: int) -> dict[str, Any] | None:
-        """The event of a record that the oldest reading refuses, if metrics with a newer one can read it."""
-        self._refuse([intake for intake in self._intakes if intake.metric.section.reading == oldest], reason, record)
-        newer = [intake for intake in self._intakes if intake.metric.section.reading != oldest]
-        try:
-            return parse(raw, NEWEST) if newer else None
-        except Exception as error:
-            self._refuse(newer, _reason(error), record)
-            return None
 
     def _accept_clock(self, record: Record) -> None:
         """Move the clocks by a record without a value, which is a dead letter if none of them takes it.
@@ -303,45 +285,35 @@ class BoundPartition:
         """
         found = time_in_headers(record)
         if found is None:
-            self._refuse(self._intakes, "not-json", record)
+            self._letters.refuse(self._intakes, "not-json", record)
             return
         header, time = found
-        refusals = []
-        for event_clock in self._event_clocks:
-            try:
-                if header == BEAT_HEADER:
-                    most = self.beats_ahead if event_clock.clock.beats else event_clock.clock.max_ahead
-                    event_clock.beat(time, record.timestamp, most)
-                else:
-                    event_clock.advance(time, record.timestamp)
-            except Refused as refused:
-                refusals.append((event_clock.clock.index, refused.reason))
-        for index, reason in refusals if len(refusals) == len(self._event_clocks) else ():
-            self._refuse([one for one in self._intakes if one.metric.clock == index], reason, record)
+        moves = [(self._move(clock, header, time, record.timestamp), intakes) for clock, intakes in self._readers()]
+        refused = [(refusal.reason, intakes) for refusal, intakes in moves if refusal is not None]
+        has_moved = len(refused) < len(moves)
+        for reason, intakes in () if has_moved else refused:
+            self._letters.refuse(intakes, reason, record)
         if header == BEAT_HEADER:
-            if len(refusals) < len(self._event_clocks) and self._losses.hear(time):
+            if has_moved and self._losses.hear(time):
                 self._find_begun()
             self._begin_reached(record.offset)
+
+    def _move(self, clock: EventClock, header: str, time: int, stamp: int) -> Refusal | None:
+        if header != BEAT_HEADER:
+            return clock.advance(time, stamp)
+        return clock.beat(time, stamp, self.beats_ahead if clock.clock.beats else clock.clock.max_ahead)
 
     def _begin_reached(self, offset: int) -> None:
         """Begin the metrics whose `start` the beat at this offset has reached."""
         for metric in self.plan.metrics:
-            latest, start = self._event_clocks[metric.clock].latest, metric.section.start
+            latest, start = self._event_clocks[metric.clock].latest, metric.parts.start
             if self._starts.get(metric.label, 0) is None and latest is not None and latest >= (start or 0):
                 self._starts[metric.label] = offset
                 self._losses.begun(metric.label)
                 self._find_begun()
 
-    def _refuse(self, intakes: Iterable[Intake], reason: str, record: Record) -> None:
-        for intake in intakes:
-            name = intake.metric.name
-            self.counters[f"dead_letters.{name}.{reason}"] += 1
-            if self.plan.dead_letters:
-                letter = dead_letter_bytes(reason, name, self.plan.topic, self.partition, record.offset, record.value)
-                self._dead.append(letter)
-
     def _refuse_one(self, metric: int, reason: str, record: Record) -> None:
-        self._refuse((self._all_intakes[metric],), reason, record)
+        self._letters.refuse((self._all_intakes[metric],), reason, record)
 
     def idle(self, wall: int) -> None:
         """Note that the source partition had no more records at wall time `wall` (milliseconds)."""
@@ -365,8 +337,8 @@ class BoundPartition:
             intake.accounts.flush(self._event_clocks[intake.metric.clock].promise, idle=idle or self._ended)
         messages = self._outgoing.take(self.next_offset, wall, self.promises, idle=idle)
         changelog = self._changelog()
-        bound = Bound(messages, changelog, self._dead, self.next_offset, self._events, *self._log.span)
-        self._idle_wall, self._ended, self._dead, self._events = None, False, [], 0
+        bound = Bound(messages, changelog, self._letters.take(), self.next_offset, self._events, *self._log.span)
+        self._idle_wall, self._ended, self._events = None, False, 0
         return bound
 
     def _changelog(self) -> list[tuple[bytes, bytes | None]]:
@@ -392,8 +364,3 @@ class BoundPartition:
             **self._losses.mark(),
             **({"retired": self._retired} if self._retired else {}),
         }
-
-
-def _reason(error: Exception) -> str:
-    """The reason to refuse a record that a parser raised this error about."""
-    return error.reason if isinstance(error, Refused) else "error"

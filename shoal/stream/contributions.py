@@ -15,6 +15,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, Protocol
 
+from shoal.mechanisms.parts.lengths import INSTANT, Even
 from shoal.mechanisms.statistic import COUNT_BITS, COUNT_MASK, PART_BITS, Block
 from shoal.models.records import Message, Partial, Row, record_key
 from shoal.stream.topic import Clock, Metric, TopicPlan
@@ -41,11 +42,11 @@ class Queue:
     """The contributions of one metric, by group: rows, and of blocks that merge a count and a sum per tick and cell."""
 
     def __init__(self, metric: Metric) -> None:
-        self._pseudonym, self._every = metric.pseudonym, metric.every or 0
+        self._pseudonym, self._length = metric.pseudonym, metric.length or INSTANT
         self._rows: dict[str | None, list[Row]] = {}
         # (group, tick) -> cell -> sum << COUNT_BITS | samples
         self._partials: dict[tuple[str | None, int], dict[int, int]] = {}
-        self.send: Send = self._merge if metric.bounder.merges and metric.every is not None else self._append
+        self.send: Send = self._merge if metric.bounder.merges and metric.length is not None else self._append
         """Queue a user's block, which was closed at an effective time."""
 
     def _append(self, group: str | None, effective: int, user: bytes, block: Block) -> None:
@@ -62,7 +63,7 @@ class Queue:
         if part is None:
             self._append(group, effective, user, block)
             return
-        group_tick = group, effective // self._every
+        group_tick = group, self._length.index(effective)
         cells = self._partials.get(group_tick)
         if cells is None:
             cells = self._partials[group_tick] = {}
@@ -77,7 +78,7 @@ class Queue:
     def take_partials(self) -> list[tuple[str | None, int, Sums]]:
         """Take (group, start of the tick, sums) out of the queue, in the order of their first samples."""
         partials, self._partials = self._partials, {}
-        return [(group, tick * self._every, _flat(cells)) for (group, tick), cells in partials.items()]
+        return [(group, self._length.start(tick), _flat(cells)) for (group, tick), cells in partials.items()]
 
 
 def _flat(cells: dict[int, int]) -> Sums:
@@ -205,7 +206,7 @@ class Outgoing:
     def _steps_of(self, clock: Clock, watermark: int) -> tuple[int, ...]:
         if clock.beats and self._plan.is_waited_for:  # beats are few: each is sent, whoever contributes here
             return (watermark,)
-        return tuple(watermark // cadence for cadence in clock.cadences)
+        return tuple(length.index(watermark) for length in clock.cadences)
 
     def _message(self, home: int, next_offset: int, wall: int, part: Part) -> Message:
         rows, partials = part
@@ -284,16 +285,16 @@ def add_samples(samples: dict[int, int], flat: Sequence[Any]) -> None:
         samples[level] = samples.get(level, 0) + count
 
 
-def by_tick(rows: list[Row], every: int) -> Iterator[tuple[int, list[Row]]]:
+def by_tick(rows: list[Row], length: Even) -> Iterator[tuple[int, list[Row]]]:
     """The rows of a message in runs of one tick, in their order."""
     times = list(map(TIME, rows))
     if times != sorted(times):  # rarely: event times went back
         rest = iter(rows)
-        for tick, same in groupby([time // every for time in times]):
+        for tick, same in groupby(map(length.index, times)):
             yield tick, list(islice(rest, len(list(same))))
         return
     end = 0
     while end < len(rows):
-        begin, tick = end, times[end] // every
-        end = bisect_left(times, (tick + 1) * every, begin)
+        begin, tick = end, length.index(times[end])
+        end = bisect_left(times, length.end(tick), begin)
         yield tick, rows[begin:end]

@@ -4,7 +4,7 @@ The horizon is the largest event time before the record, less the lateness. An e
 effective time is the horizon (it is folded), or it is refused under `late = "drop"`. Every other event's effective time
 is its own.
 
-Every source of time passes `check_ahead`: event times, clock records and beats. A time is refused if it is ahead of its
+Every source of time passes `is_ahead`: event times, clock records and beats. A time is refused if it is ahead of its
 record's own timestamp by more than `max_ahead`, however near it is to the times before it. That decision reads the
 record alone, so no ramp of small steps takes a clock further than one jump does. A record of a topic without a
 timestamp moves no clock. Lines of a file have none, and move clocks unchecked.
@@ -17,27 +17,22 @@ of its place and of beats.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from shoal.models.events import Refused, read_time
+from shoal.models.events import ERROR, Refusal
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER
 from shoal.models.times import time_of_text, valid
 from shoal.stream.machine import Record
 from shoal.stream.state_mark import last_beat
 from shoal.stream.topic import BEATS, Clock
 
-TEXTS_KEPT = 100_000
+NO_TIME, BAD_TIME, TOO_FAR_AHEAD, LATE = map(Refusal, ("no-time", "bad-time", "too-far-ahead", "late"))
 # Microseconds by which a beat may be ahead of its own record's stamp, at most: as much as brokers take releases that
 # bear its time, whoever's clock is wrong by how much (`stamp_of` in agents/worker/outbox.py).
 BEAT_AHEAD = 30 * 60 * 10**6
 
 
-def check_ahead(time: int, stamp: int, max_ahead: int) -> None:
-    """Refuse a time in microseconds that is too far ahead of its record's timestamp in milliseconds, -1 for none.
-
-    Raises:
-        Refused: it is, by more than `max_ahead` microseconds.
-    """
-    if stamp >= 0 and time - stamp * 1000 > max_ahead:
-        raise Refused("too-far-ahead")
+def is_ahead(time: int, stamp: int, max_ahead: int) -> bool:
+    """Whether a time is more than `max_ahead` after its record's timestamp, in milliseconds, -1 for none."""
+    return stamp >= 0 and time - stamp * 1000 > max_ahead
 
 
 def time_in_headers(record: Record) -> tuple[str, int] | None:
@@ -61,35 +56,27 @@ class EventClock:
     Unless it goes by beats: then they alone do.
     """
 
-    __slots__ = (
-        "_beats", "_get", "_in_file", "_lateness", "_max_ahead", "_path", "_reading", "_texts", "clock", "latest",
-        "time",
-    )  # fmt: skip
+    __slots__ = ("_beats", "_in_file", "_lateness", "_max_ahead", "_read", "clock", "latest", "time")
 
     def __init__(self, clock: Clock, *, in_file: bool = True) -> None:
         """`in_file`: records are lines of a file, which move the clock without a timestamp."""
         self.clock = clock
         self.latest: int | None = None  # the largest event time so far, or the largest beat
         self.time = 0  # the last event's own, whatever its effective time
-        self._get, self._path, self._reading = clock.get, clock.path or "", clock.reading
+        self._read, self._in_file = clock.read_time, in_file
         self._lateness, self._max_ahead, self._beats = clock.lateness, clock.max_ahead, clock.beats
-        self._in_file = in_file
-        self._texts: dict[str, int] = {}  # times by their text: neighbours often share it, and calendars are slow
 
-    def effective(self, event: dict[str, Any], raw: bytes, stamp: int) -> int:
-        """A record's effective time; `stamp` is the record's own time in milliseconds, -1 for none.
+    def effective(self, event: dict[str, Any], raw: bytes, stamp: int) -> int | Refusal:
+        """A record's effective time, if it has a time that this clock can use.
 
-        Raises:
-            Refused: the record has no time that this clock can use.
+        `stamp` is the record's own time in milliseconds, -1 for none.
         """
-        try:
-            time = _stamped(stamp) if self._get is None else self._time(self._get(event), raw)
-        except Refused:
-            raise
-        except Exception:
-            raise Refused("error") from None
+        time = self._time(event, raw, stamp)
+        if type(time) is Refusal:
+            return time
         self.time = time
-        check_ahead(time, stamp, self._max_ahead)
+        if is_ahead(time, stamp, self._max_ahead):
+            return TOO_FAR_AHEAD
         latest = self.latest
         if latest is None or time > latest:
             if not self._beats and (stamp >= 0 or self._in_file):
@@ -98,51 +85,45 @@ class EventClock:
         horizon = latest - self._lateness
         if time >= horizon:
             return time
-        if self.clock.drops_late:
-            raise Refused("late")
-        return horizon
+        return LATE if self.clock.drops_late else horizon
 
-    def beat(self, time: int, stamp: int, max_ahead: int) -> None:
-        """Take in a beat; to a clock that goes by records it is a record of that time.
+    def _time(self, event: dict[str, Any], raw: bytes, stamp: int) -> int | Refusal:
+        if self._read is not None:
+            try:
+                return self._read(event, raw)
+            except Exception:  # a record that breaks the reader is bad input, too
+                return ERROR
+        time = valid(stamp * 1000)  # any producer may have set it, to a time that no calendar has, too
+        if stamp < 0:
+            return NO_TIME
+        return BAD_TIME if time is None else time
 
-        Raises:
-            Refused: it is too far ahead, or its record has no timestamp to compare it with.
-        """
-        self._check(time, stamp, max_ahead)
-        self.latest = time if self.latest is None else max(time, self.latest)
+    def beat(self, time: int, stamp: int, max_ahead: int) -> Refusal | None:
+        """Take in a beat, unless it is refused; to a clock that goes by records it is a record of that time."""
+        refusal = self._refusal(time, stamp, max_ahead)
+        if refusal is None:
+            self.latest = time if self.latest is None else max(time, self.latest)
+        return refusal
 
-    def _time(self, found: Any, raw: bytes) -> int:
-        if found.__class__ is not str:
-            return read_time(found, raw, self._path, self._reading)
-        time = self._texts.get(found)
-        if time is None:
-            time = read_time(found, raw, self._path, self._reading)
-            if len(self._texts) >= TEXTS_KEPT:
-                self._texts.clear()
-            self._texts[found] = time
-        return time
+    def advance(self, time: int, stamp: int) -> Refusal | None:
+        """Promise the time of a clock record, as if an event that late had come; a clock of beats stays."""
+        if self._beats:
+            return None
+        refusal = self._refusal(time, stamp, self._max_ahead)
+        if refusal is None:
+            latest = time + self._lateness
+            self.latest = latest if self.latest is None else max(latest, self.latest)
+        return refusal
 
-    def _check(self, time: int, stamp: int, max_ahead: int) -> None:
+    def _refusal(self, time: int, stamp: int, max_ahead: int) -> Refusal | None:
         if stamp < 0 and not self._in_file:
-            raise Refused("no-time")
-        check_ahead(time, stamp, max_ahead)
+            return NO_TIME
+        return TOO_FAR_AHEAD if is_ahead(time, stamp, max_ahead) else None
 
     @property
     def promise(self) -> int | None:
         """No later event of this partition will have an earlier effective time; None if nothing was heard."""
         return None if self.latest is None else self.latest - self._lateness
-
-    def advance(self, time: int, stamp: int) -> None:
-        """Promise the time of a clock record, as if an event that late had come; a clock of beats stays.
-
-        Raises:
-            Refused: it is too far ahead, or its record has no timestamp to compare it with.
-        """
-        if self._beats:
-            return
-        self._check(time, stamp, self._max_ahead)
-        latest = time + self._lateness
-        self.latest = latest if self.latest is None else max(latest, self.latest)
 
 
 def kept_of_beats(clocks: Iterable[EventClock]) -> dict[str, int]:
@@ -166,11 +147,3 @@ def restore_clocks(clocks: Iterable[EventClock], mark: Mapping[str, Any]) -> dic
         event_clock.latest = watermarks.get(label, last_beat(mark, clock.epoch) if clock.beats else None)
     gone = (label for label in watermarks.keys() - known.keys() if not label.endswith(BEATS))
     return {label: latest for label in sorted(gone) if (latest := watermarks[label]) is not None}
-
-
-def _stamped(stamp: int) -> int:
-    """Microseconds of a record's own time: any producer may have set it, to a time that no calendar has, too."""
-    time = valid(stamp * 1000)
-    if time is None or stamp < 0:
-        raise Refused("no-time" if stamp < 0 else "bad-time")
-    return time

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
+from shoal.mechanisms.parts.lengths import INSTANT
 from shoal.models.records import BEAT_HEADER
-from shoal.models.times import end_of_tick, iso, time_of_text
+from shoal.models.times import iso, time_of_text
 from shoal.stream.bound import BoundPartition
-from shoal.stream.group import Release
+from shoal.stream.group import GroupOutput
 from shoal.stream.kernel.batches import Batches
 from shoal.stream.machine import Record
 from shoal.stream.release import ReleasePartition
@@ -74,7 +75,7 @@ class Output:
     """What a chunk of the input made."""
 
     made: list[bytes]  # releases in the order of their making, each group's by seq: for the log
-    releases: list[Release]  # in the order of the file; those that an earlier time may still precede come later
+    releases: list[GroupOutput]  # in the order of the file; those that an earlier time may still precede come later
     activations: list[bytes]
     dead_letters: list[bytes]
     events: int
@@ -90,7 +91,7 @@ class FileRun:
         self.blocks = None if kernel is None or self.bound.kernel is None else kernel.RecordBatch  # class of lines
         self.release = ReleasePartition([plan], 0, idle_after=1, durable=False)
         self.release.start(0)
-        self._held: list[Release] = []  # a heap: until nothing earlier can come
+        self._held: list[GroupOutput] = []  # a heap: until nothing earlier can come
 
     @property
     def counters(self) -> Counter[str]:
@@ -121,10 +122,10 @@ class FileRun:
         Where presence is protected those are the last before `end`, whatever came.
         """
         if self.plan.protects_presence:
-            self.release.finish(max(metric.section.end or 0 for metric in self.plan.metrics))
+            self.release.finish(max(metric.parts.end or 0 for metric in self.plan.metrics))
             return
-        times = [(self.bound.watermark(metric.clock), metric.every or 1) for metric in self.plan.metrics]
-        ends = [end_of_tick(time, every) for time, every in times if time is not None]
+        times = [(self.bound.watermark(metric.clock), metric.length or INSTANT) for metric in self.plan.metrics]
+        ends = [length.end_after(time) for time, length in times if time is not None]
         if ends:
             self.release.finish(max(ends))
 
@@ -141,7 +142,7 @@ class FileRun:
                 output.made += [release.value for release in released.releases]
                 for release in released.releases:
                     heapq.heappush(self._held, release)
-                output.activations += [value for _, value in released.activations]
+                output.activations += [activated.value for activated in released.activations]
             if not self.release.pending():
                 break
         before = None if last else self._complete_before()
@@ -153,9 +154,9 @@ class FileRun:
         """No later release will be `at` an earlier time than this."""
         earliest: int | None = None
         for metric in self.plan.metrics:
-            if metric.every is None:
+            if metric.length is None:
                 watermark = self.bound.watermark(metric.clock)
-                limit = None if watermark is None else watermark - metric.section.lateness
+                limit = None if watermark is None else watermark - metric.parts.source.lateness
             else:
                 acted = self.release.clock_of(metric.label)
                 limit = None if acted is None else acted + 1

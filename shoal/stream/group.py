@@ -21,7 +21,7 @@ from shoal.models.times import LATEST, iso
 from shoal.stream.topic import Metric
 
 
-class Release(NamedTuple):
+class GroupOutput(NamedTuple):
     """A published release; the first four fields are the order in which files list them."""
 
     at: int
@@ -56,7 +56,7 @@ def label_of(key: str) -> str:
 
 
 # A release from its six fields, in a third of the time.
-new_release: Callable[[tuple[Any, ...]], Release] = partial(tuple.__new__, Release)
+new_release: Callable[[tuple[Any, ...]], GroupOutput] = partial(tuple.__new__, GroupOutput)
 
 
 class Activated(NamedTuple):
@@ -64,13 +64,14 @@ class Activated(NamedTuple):
 
     record_key: bytes
     value: bytes
+    level: int  # or what stands for one
 
 
 @dataclass(slots=True)
 class Released:
     """One transaction's worth: what `take` hands out."""
 
-    releases: list[Release]
+    releases: list[GroupOutput]
     activations: list[Activated]
     changelog: list[tuple[bytes, bytes | None]]
     next_offset: int
@@ -103,36 +104,36 @@ class GroupState:
 
     def activated(self, activations: Sequence[Activation], at: int) -> list[Activated]:
         """The records of what a tick activated."""
-        key = record_key(self.metric.section.name, self.group).encode()
-        return [Activated(key, self._activation_bytes(activation, at)) for activation in activations]
+        key = record_key(self.metric.parts.name, self.group).encode()
+        return [Activated(key, self._activation_bytes(each, at), each.level) for each in activations]
 
     def _activation_bytes(self, activation: Activation, at: int) -> bytes:
-        section = self.metric.section
+        parts = self.metric.parts
         if activation.kind == SHOWN:
-            return shown_bytes(section.name, section.version, self.group or "", at, float(activation.epsilon))
+            return shown_bytes(parts.name, parts.version, self.group or "", at, float(activation.epsilon))
         if activation.kind == CLIP:
             high, epsilon = activation.prior, float(activation.epsilon)
-            return clip_bytes(section.name, section.version, self.group, at, high, epsilon)
+            return clip_bytes(parts.name, parts.version, self.group, at, high, epsilon)
         return activation_bytes(
-            section.name, section.version, self.group, activation.level, at,
+            parts.name, parts.version, self.group, activation.level, at,
             activation.prior, float(activation.epsilon), activation.samples,
         )  # fmt: skip
 
     def _details(self, estimate: Estimate, at: int) -> Mapping[str, Any]:
         """The release's further fields, with the latest instant at which a mean that waits begins."""
-        if estimate.ticks_ahead is None or self.metric.every is None:
+        if estimate.ticks_ahead is None or self.metric.length is None:
             return estimate.details
-        until = min(at + estimate.ticks_ahead * self.metric.every, LATEST)
+        until = min(at + self.metric.length.span(estimate.ticks_ahead), LATEST)
         return {**estimate.details, "waiting": {"until": iso(until)}}
 
     def next_release(self, made: Estimate | None, at: int) -> bytes:
         """The bytes of the group's next release; it is then the last one."""
-        estimate, section, group = made or NO_ESTIMATE, self.metric.section, self.group
+        estimate, parts, group = made or NO_ESTIMATE, self.metric.parts, self.group
         seq = self.seq = self.seq + 1
         fields: dict[str, Any] = {
             "group": group,
             "seq": seq,
-            "id": release_id(section.name, section.version, group, seq),
+            "id": release_id(parts.name, parts.version, group, seq),
             "at": iso(at),
             "value": estimate.value,
             "noise_sd": estimate.noise_sd,

@@ -17,10 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-import orjson
-
 from shoal.models.errors import FailStop
-from shoal.models.records import activation_name, with_level
+from shoal.models.records import activation_name
 from shoal.stream.group import Activated, GroupState
 
 OTHER_STREAM = "Use a new metric version, or restore the topics that the log belongs to"
@@ -78,10 +76,9 @@ class Guard:
     def _compare(self, label: str, group: str, activations: Iterable[Activated]) -> None:
         """Compare the activations that come with a repeated release; the log may lack them for a while."""
         for activated in activations:
-            level = with_level(orjson.loads(activated.value))["level"]
-            stored = self._before.activation(label, group, level) if self._before else None
+            stored = self._before.activation(label, group, activated.level) if self._before else None
             if stored is not None and stored != activated.value:
-                _refuse(label, f"the {activation_name(level)}")
+                _refuse(label, f"the {activation_name(activated.level)}")
             if stored is None:
                 self._new.add(label)
 

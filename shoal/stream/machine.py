@@ -132,10 +132,6 @@ class Machine(Protocol):
         """First source offset that the restored state does not cover; None when there is no state yet."""
 
     @property
-    def counted(self) -> bool:
-        """Whether the restored state says what it holds; such a state also names the topic that it was made of."""
-
-    @property
     def backlog(self) -> int:
         """Source records and own outputs that were processed and not yet taken; the host waits when it is large."""
 

@@ -6,6 +6,7 @@ Everything here is a function of the clocks, which are pattern.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from shoal.mechanisms.parts.lengths import Even
 from shoal.stream.release import ReleasePartition
 
 
@@ -14,7 +15,7 @@ class OpenTick(NamedTuple):
 
     metric: str  # its name
     topic: str
-    every: int  # length of its ticks in microseconds
+    length: Even  # of its ticks
     reached: int | None  # no later release will be `at` or before this time, in microseconds
     step: int | None  # number of the tick that is open
     waits_for: tuple[int, ...]  # source partitions that it waits for, though others have passed its end
@@ -30,21 +31,22 @@ class OpenTick(NamedTuple):
 def open_ticks(release: ReleasePartition) -> Iterator[OpenTick]:
     """The open tick of every metric that has ticks and whose topic's clocks come here."""
     for label, (plan, metric) in release._metrics.items():
-        if metric.every is None or plan.topic not in release.heard:
+        length = metric.length
+        if length is None or plan.topic not in release.heard:
             continue
         reached = release.clock_of(label)
-        step = None if reached is None else reached // metric.every
-        end = None if step is None else (step + 1) * metric.every
+        step = None if reached is None else length.index(reached)
+        end = None if step is None else length.end(step)
         clock, clocks = plan.clocks[metric.clock], release._clocks
         marks = clocks.marks(plan.topic, clock.label, beats=clock.beats)
         behind, unheard, others = held_up_by(marks, end), tuple[int, ...](), tuple[tuple[str, int], ...]()
         if clock.beats:
             if step is not None:
-                reached = step * metric.every  # within a step only contributions bring clocks, and would tell of events
+                reached = length.start(step)  # within a step only contributions bring clocks, and would tell of events
             unheard = tuple(index for index, mark in enumerate(marks) if mark is None)
             if has_passed(marks, end):
                 others = tuple(clocks.hold_up(plan.topic, None if end is None else end + clock.lateness))
-        yield OpenTick(metric.section.name, plan.topic, metric.every, reached, step, behind, unheard, others)
+        yield OpenTick(metric.name, plan.topic, length, reached, step, behind, unheard, others)
 
 
 def has_passed(marks: list[int | None], end: int | None) -> bool:

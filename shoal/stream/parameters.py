@@ -11,40 +11,24 @@ import orjson
 
 from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.life import life_of, uses_life
-from shoal.models.config.cell import CellSection
-from shoal.models.config.clip import ClipSection
-from shoal.models.config.decay import DecaySection
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
-from shoal.models.config.selection import SelectionSection
+from shoal.models.config.section import Section
 from shoal.models.predicates import Predicate
 
 # Raised whenever the same configuration and events would yield other bytes: a new digest, hence a new version. What
 # foretells errors of cells, caps them and leaves users out chooses by formulas: to change one of them is to raise this.
 REVISION = 1
-# The keys of a metric that its digest covers, by name. Keys of a later version go last: unset, they leave the digest as
-# it was.
-DIGESTED = (
+# Keys that a digest has even where they are None. All other keys are in it where they are not None, so a new key needs
+# the default None: with another, the digest of every registered version would change.
+ALWAYS = frozenset({
     "topic", "user", "value", "time", "group", "statistic", "range", "epsilon", "delta", "max_contributions", "users",
     "algorithm", "every", "unit", "relation", "failure", "max_groups_per_user", "lateness", "late", "max_ahead",
     "max_gap", "grid",
-)  # fmt: skip
-LATER = (
-    "prior", "sigma", "life", "clamp", "step", "decay",
-    "slot", "cell", "max_cells", "max_slots", "across_cells", "contribution_cap", "min_users", "bins", "quantiles",
-    "max_events_per_user", "simultaneous", "spread_share", "withheld",
-    "groups", "start", "end", "selection", "clip",
-)  # fmt: skip
+})  # fmt: skip
+NEVER = frozenset({"name", "version"})  # keys that no digest has
 # Parameters that are no keys of a configuration: they follow from its keys, or from the version of shoal.
-NO_KEYS = frozenset({"mechanism", "revision", "reading", "median", "epoch"})
-INSIDE = {
-    DecaySection: (
-        "kind", "length", "half_life", "alpha", "exponent", "weights", "weight", "horizon", "error", "zeta", "updates",
-    ),
-    CellSection: ("h3", "lat", "lon"),
-    SelectionSection: ("epsilon", "keys"),
-    ClipSection: ("epsilon", "crossing", "share"),
-}  # fmt: skip
+NO_KEYS = frozenset({"mechanism", "revision", "epoch"})
 
 
 def parameters_of(config: Config, metric: MetricSection) -> str:
@@ -53,7 +37,7 @@ def parameters_of(config: Config, metric: MetricSection) -> str:
     The topic's and fields' names count; brokers, app, partition counts and the budget do not.
     """
     fields = canonical(metric)
-    chosen = statistic_of(metric).chosen()
+    chosen = statistic_of(metric.parts).chosen()
     if chosen is not None:
         fields["mechanism"] = chosen
     fields |= {
@@ -61,7 +45,8 @@ def parameters_of(config: Config, metric: MetricSection) -> str:
         "idle_after": config.kafka.idle_after,
         "revision": REVISION,
     }
-    fields |= metric.terms.said(metric.algorithm)
+    if metric.parts.source.epoch:
+        fields["epoch"] = metric.parts.source.epoch
     return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS).decode()
 
 
@@ -70,10 +55,11 @@ def canonical(metric: MetricSection) -> dict[str, Any]:
 
     The life of a metric whose counters are made for it is there also where the file leaves it out.
     """
-    values = {key: _plain(getattr(metric, key)) for key in DIGESTED + LATER} | {"max_ahead": metric.ahead_limit}
-    if uses_life(metric):
-        values["life"] = life_of(metric)
-    return {key: value for key, value in values.items() if value is not None or key not in LATER}
+    values = {key: _plain(getattr(metric, key)) for key in MetricSection.model_fields if key not in NEVER}
+    values["max_ahead"] = metric.parts.source.max_ahead
+    if uses_life(metric.parts):
+        values["life"] = life_of(metric.parts)
+    return {key: value for key, value in values.items() if value is not None or key in ALWAYS}
 
 
 def _plain(value: Any) -> Any:
@@ -83,8 +69,8 @@ def _plain(value: Any) -> Any:
         return {"predicate": value.text, "fields": list(value.fields)}
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
-    if isinstance(value, DecaySection | CellSection | SelectionSection | ClipSection):
-        given = {key: getattr(value, key) for key in INSIDE[type(value)]}
+    if isinstance(value, Section):
+        given = {key: getattr(value, key) for key in type(value).model_fields}
         return {key: _plain(part) for key, part in given.items() if part is not None}
     return value
 

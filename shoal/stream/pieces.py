@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from shoal.stream.group import Activated, GroupState, Release, Released
+from shoal.stream.group import Activated, GroupOutput, GroupState, Released
 
 GROUPS = 50_000  # that are closed in a transaction, whether they are released or not
 RELEASES = 5_000  # of one tick, in a transaction, where presence is protected
@@ -21,7 +21,7 @@ class Made:
 
     changed: dict[str, GroupState] = field(default_factory=dict)
     closed: int = 0  # groups, released or not; more than once those of several ticks
-    releases: list[Release] = field(default_factory=list)
+    releases: list[GroupOutput] = field(default_factory=list)
     activations: list[Activated] = field(default_factory=list)
     events: int = 0
 

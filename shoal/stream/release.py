@@ -18,6 +18,8 @@ from typing import Any
 import orjson
 
 from shoal.mechanisms.groups import Closed
+from shoal.mechanisms.kinds import kind_of
+from shoal.mechanisms.parts.lengths import INSTANT
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.digests import FIRST
 from shoal.models.errors import FailStop
@@ -31,7 +33,6 @@ from shoal.stream.machine import Record
 from shoal.stream.pieces import Made, Pieces
 from shoal.stream.release_state import (
     ReleaseChangelog,
-    Rereading,
     Restored,
     changes_of,
     hidden_entries,
@@ -76,7 +77,7 @@ class ReleasePartition:
         self._clocks = Clocks(topics, idle_after, {plan.topic: plan.beats for plan in plans if plan.beats})
         self._metrics = {metric.label: (plan, metric) for plan in plans for metric in plan.metrics}
         self.heard = {plan.topic for plan in plans if partition in plan.hearing}  # topics whose clocks come here
-        self._slotted = {plan.topic for plan, metric in self._metrics.values() if metric.section.kind.shared}
+        self._slotted = {plan.topic for plan, metric in self._metrics.values() if kind_of(metric.parts).shared}
         self._clock_of: dict[str, int] = {}  # label -> the clock it has acted upon; never goes back
         self._groups: dict[str, GroupState] = {}
         self._waiting = Waiting({label: metric.bounder.parts for label, (_, metric) in self._metrics.items()})
@@ -85,13 +86,12 @@ class ReleasePartition:
             for label, (plan, metric) in self._metrics.items()
         }
         self._closings = {
-            label: Closing(label, metric.every or 1, self._groups_of[label], self._waiting, alone=metric.alone)
+            label: Closing(label, metric.length or INSTANT, self._groups_of[label], self._waiting, alone=metric.alone)
             for label, (_, metric) in self._metrics.items()
         }
         self._changelog = ReleaseChangelog(self._where(), log_id)
         self._inbox: deque[Record] = deque()
         self._inbox_end: int | None = None
-        self._rereading = Rereading()
         self._due: set[str] = set()
         self.protects_presence = any(plan.protects_presence for plan in plans)
         self._pieces = Pieces(self._write, alone=self.protects_presence)
@@ -118,9 +118,7 @@ class ReleasePartition:
         self._clock_of = {label: clock for label, clock in mark["acted"].items() if label in self._metrics}
         check_beginnings(self._where(), (metric for _, metric in self._metrics.values()), self._clock_of)
         self._restore_groups(found)
-        known = {label: self._metrics[label][0].topic for label in found.labels if label in self._metrics}
-        self._rereading = Rereading.of(self._where(), mark, self._clocks, known)
-        self.next_offset = self._rereading.position(mark)
+        self.next_offset = mark["offset"]
         self._due = {label for label in self._metrics if self._closings[label].due() is not None}
         self._advance()  # clocks that go by beats and are new are known now, not with the next contribution
 
@@ -147,11 +145,6 @@ class ReleasePartition:
         if (state := self._groups.get(f"{label}|{group or ''}")) is None:
             return None
         return state.head() if level is None else state.level(level)
-
-    @property
-    def counted(self) -> bool:
-        """Whether the restored state's mark counts what it holds."""
-        return self._changelog.counted
 
     def _group(self, key: str, group: str) -> GroupState | None:
         """The state of a group by its key and name, made on first sight; None for a retired metric."""
@@ -249,8 +242,6 @@ class ReleasePartition:
         for key in (*message.contributions, *message.partials):
             self._metric(key)  # before anything of the message counts
         source = clocks.sources[message.partition]
-        if self._rereading.skips(offset, message, source):
-            return
         if not source.follows(message, where, waits=message.topic in self._slotted):
             self.counters["repeated_messages"] += 1
             return
@@ -265,14 +256,13 @@ class ReleasePartition:
     def _contribute(self, key: str, rows: list[Row]) -> None:
         if (metric := self._metric(key)) is None:
             return
-        every = metric.every
-        if every is None:
+        if metric.length is None:
             for row in rows:
                 for closed in self._groups_of[metric.label].close(row[0], [(group_name(key), [Contribution(*row)])]):
                     if closed is not None:
                         self._complete(key, closed, row[0])
             return
-        for tick, run in by_tick(rows, every):
+        for tick, run in by_tick(rows, metric.length):
             opened = self._open_tick(metric, tick, (row[4] for row in run))
             if opened is not None:
                 self._waiting.add(metric.label, key, opened, run)
@@ -281,7 +271,7 @@ class ReleasePartition:
         if (metric := self._metric(key)) is None:
             return
         for start, flat in partials:
-            opened = self._open_tick(metric, start // (metric.every or 1), islice(flat, 1, None, 3))
+            opened = self._open_tick(metric, (metric.length or INSTANT).index(start), islice(flat, 1, None, 3))
             if opened is not None:
                 self._waiting.add_cells(metric.label, key, opened, flat)
 
@@ -293,19 +283,20 @@ class ReleasePartition:
         Raises:
             FailStop: it is past, and its clock goes by beats, which let no partition pass.
         """
-        acted, every = self._clock_of.get(metric.label), metric.every or 1
-        if acted is None or tick >= acted // every:
+        acted = self._clock_of.get(metric.label)
+        now = None if acted is None else (metric.length or INSTANT).index(acted)
+        if now is None or tick >= now:
             return tick
-        if metric.section.protects_presence:
+        if metric.parts.protects_presence:
             raise FailStop(closed_tick(self._where(), metric.label))
         self.counters["woke_late"] += sum(samples)  # not rows: how many parts a tick has may depend on values
-        return None if metric.section.kind.apart else acted // every
+        return None if kind_of(metric.parts).apart else now
 
     def _advance(self, topic: str = "") -> None:
         """Note which metrics the topic's clocks have made due, and beats of any topic."""
         for label, (plan, metric) in self._metrics.items():
             said = plan.clocks[metric.clock]
-            if metric.every is None or not (said.beats or plan.topic == topic):
+            if metric.length is None or not (said.beats or plan.topic == topic):
                 continue
             clock = self._clocks.reached(plan.topic, said.label, beats=said.beats)
             if clock is not None and clock > self._clock_of.get(label, clock - 1):
@@ -315,7 +306,7 @@ class ReleasePartition:
     def finish(self, end: int) -> None:
         """The input has ended, and every tick until then is due."""
         for label, (_, metric) in self._metrics.items():
-            if metric.every is not None:
+            if metric.length is not None:
                 self._clock_of[label] = max(self._clock_of.get(label, end), end)
                 self._due.add(label)
 
@@ -393,4 +384,4 @@ class ReleasePartition:
             "chain": self.published_chain.hex(),
             "clocks": {topic: clocks.dump() for topic, clocks in self._clocks.items()},
             "acted": self._clock_of,
-        } | self._rereading.mark(self.next_offset)
+        }

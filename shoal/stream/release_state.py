@@ -5,14 +5,8 @@ cells that wait for their tick, how far closings have got, and hidden groups. Th
 each, with a digest (`table/inventory.py`), and has a seal of its own. A restored state must have exactly these, with
 the values that were written last: compaction leaves an older value where the last one was lost. What is lost of the
 end, mark included, leaves an earlier state, which is whole; the last release tells whether anything was published since
-(`guard.py`). Marks of format 1 have no counts, but each release has raised the mark's `count` and its group's `seq` by
-one, so that the heads must add up to it.
-
-Up to format 1 a worker whose configuration lacked a topic passed over that topic's messages, and its mark forgot how
-far it had been read: the next message then had a number that nobody expected. All messages are still in the
-contributions. So a state of that time in which a source partition was never heard is read again from the first message
-on: what it has is skipped by its number, what it lacks counts now, and releases are those that would have been made.
-Marks of later versions need none of this.
+(`guard.py`). Each release has raised the mark's `count` and its group's `seq` by one, so that the heads must add up to
+it.
 """
 
 import json
@@ -27,10 +21,8 @@ from shoal.mechanisms.groups import Change, Groups
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.errors import FailStop
 from shoal.models.json_bytes import json_of_each
-from shoal.models.records import Message
-from shoal.stream.clock import Clocks, SourceClock
-from shoal.stream.group import GroupState, label_of
-from shoal.stream.state_mark import MARK, RELEASE_FORMAT, REMEDY, SEALED_FORMAT, check_mark, format_of
+from shoal.stream.group import GroupState
+from shoal.stream.state_mark import FORMAT, MARK, REMEDY, check_mark
 from shoal.stream.table.inventory import (
     HEAD,
     HIDDEN,
@@ -42,7 +34,6 @@ from shoal.stream.table.inventory import (
     Entry,
     HiddenEntry,
     Inventory,
-    digest_before_seals,
 )
 from shoal.stream.table.seals import checksum, is_whole, is_whole_mark, sealed_mark, unsealed
 from shoal.stream.tick_queue import Closing
@@ -62,12 +53,6 @@ class Restored:
     sums: dict[str, int] = field(default_factory=dict)  # checksums of heads
     hidden: list[tuple[str, int | None, Any]] = field(default_factory=list)  # group's key, tick, value
 
-    @property
-    def labels(self) -> set[str]:
-        """Of the metrics that it has something of."""
-        keys = (*self.heads, *(key for key, *_ in self.waiting), *(key for key, *_ in self.hidden))
-        return set(map(label_of, keys))
-
     def sort_in(self, name: bytes, value: bytes) -> None:
         """One entry that is not the mark."""
         kind, (key, *rest) = name[:1], orjson.loads(name[1:])
@@ -80,7 +65,7 @@ class Restored:
         elif kind == HIDDEN:
             self.hidden.append((key, rest[0] if rest else None, json.loads(unsealed(value))))
         else:
-            self.waiting.append((key, name, unsealed(value)))
+            self.waiting.append((key, name, unsealed(value) if kind in SEALED else value))
 
 
 def head_entries(groups: Iterable[tuple[str, GroupState]]) -> Iterator[tuple[bytes, bytes, GroupState]]:
@@ -146,7 +131,6 @@ class ReleaseChangelog:
     """Reads and writes the changelog of one contributions partition."""
 
     def __init__(self, where: str, log_id: str) -> None:
-        self.counted = False  # whether a state was restored whose mark counts it
         self._where, self._log_id = where, log_id
         self._inventory = Inventory()
 
@@ -164,7 +148,7 @@ class ReleaseChangelog:
         found = Restored(self._mark(raw_mark))
         self._check_seals(items)
         self._inventory = Inventory.of(items)
-        self._check_counts(found.mark, items)
+        self._check_counts(found.mark["held"])
         for name, value in items.items():
             if name != MARK:
                 found.sort_in(name, value)
@@ -176,8 +160,8 @@ class ReleaseChangelog:
             mark: dict[str, Any] = orjson.loads(raw_mark)
         except orjson.JSONDecodeError:
             self._refuse("a mark that was altered")
-        check_mark(self._where, mark, self._log_id, RELEASE_FORMAT)
-        if format_of(mark) >= SEALED_FORMAT and not is_whole_mark(raw_mark):
+        check_mark(self._where, mark, self._log_id)
+        if not is_whole_mark(raw_mark):
             self._refuse("a mark that was altered")
         return mark
 
@@ -187,20 +171,15 @@ class ReleaseChangelog:
             if name[:1] in SEALED and not is_whole(name, value):
                 self._refuse(f"{KINDS[name[:1]]} that were altered")
 
-    def _check_counts(self, mark: Mapping[str, Any], items: Mapping[bytes, bytes]) -> None:
+    def _check_counts(self, due: Mapping[str, Any]) -> None:
         """Exactly what the mark counted must be there."""
-        due = mark.get("held")
-        if due is None:
-            return  # the mark of an older version
-        self.counted = True
         found = self._inventory.dump()
         for kind, name in KINDS.items():
             there, must = (counts.get(kind.decode(), 0) for counts in (found, due))
             if there != must:
                 told = kind not in UNTOLD
                 self._refuse(f"{there} {name} where {must} are due" if told else f"other {name} than are due")
-        digest = found["digest"] if format_of(mark) >= SEALED_FORMAT else digest_before_seals(items)
-        if digest != due["digest"]:
+        if found["digest"] != due["digest"]:
             self._refuse("as many records as are due, but not the same")
 
     def _refuse(self, what: str) -> NoReturn:
@@ -231,42 +210,6 @@ class ReleaseChangelog:
             self._inventory.note_head(state.written, after)
             state.written = after
             written.append((name, value))
-        counted = mark | {"format": RELEASE_FORMAT, "held": self._inventory.dump()}
+        counted = mark | {"format": FORMAT, "held": self._inventory.dump()}
         written.append((MARK, sealed_mark(orjson.dumps(counted))))
         return written
-
-
-class Rereading:
-    """Up to which offset messages may be in the state although its position is before them."""
-
-    def __init__(self, until: int = 0) -> None:
-        self._until = until
-
-    @classmethod
-    def of(cls, where: str, mark: Mapping[str, Any], clocks: Clocks, known: Mapping[str, str]) -> "Rereading":
-        """For a restored state, with the topics of those metrics of which it has something: label -> topic.
-
-        Raises:
-            FailStop: it has something of a topic and forgot how far that was read: to read again would count twice.
-        """
-        for label, topic in sorted(known.items()):
-            if topic not in mark["clocks"]:
-                raise FailStop(
-                    f"{where}: its state has metric {label} and forgot how far topic {topic} was read, for a worker of "
-                    "an older version wrote here with a configuration that lacked it; raise the version of its metrics"
-                )
-        unheard = any(source.number == 0 for topic in clocks.values() for source in topic.sources)
-        begins = unheard and mark.get("format", 1) == 1
-        return cls(mark.get("reread", mark["offset"] if begins else 0))
-
-    def position(self, mark: Mapping[str, Any]) -> int:
-        """The offset at which the partition reads on: the mark's, or 0 where all is read again."""
-        return 0 if self._until and "reread" not in mark else int(mark["offset"])
-
-    def skips(self, offset: int, message: Message, source: SourceClock) -> bool:
-        """Whether the state has a message that is read again."""
-        return 0 <= offset < self._until and message.number <= source.number
-
-    def mark(self, position: int | None) -> dict[str, int]:
-        """What the mark has to say as long as it is not over."""
-        return {"reread": self._until} if (position or 0) < self._until else {}

@@ -7,37 +7,20 @@ from shoal.models.errors import FailStop
 from shoal.models.times import iso
 
 MARK = b"\x00mark"
-# 1: marks without a format; those of release count nothing of what the state holds, and release may have passed over
-# messages of topics that it did not know. 2: both stages' marks count all, and no message is passed over. 3: bound's
-# changelog is a log of what changed (`deltas/`); in release's, contributions that wait for their tick are not written
-# one by one. 4: numbers in bound's changelog have no leading zeros (`mechanisms/stores/packed.py`), and a record's
-# digest is of its format, too; release's mark has a digest of values, too.
-FORMAT = 4  # of the state of bound
-LOG_FORMAT = 3  # the first in which bound's changelog is a log
-RELEASE_FORMAT = 4
-SEALED_FORMAT = 4  # the first in which release's changelog has a digest of values
+FORMAT = 1  # of the state of both stages
 # True of whatever state was lost: what was published stays published, so another state must be another stream.
 ANEW = "start a new `app` with raised versions of all metrics"
 REMEDY = f"restore the topic from a copy, or {ANEW}"
 
 
-def format_of(mark: Mapping[str, Any]) -> int:
-    """The form that a state was written in.
-
-    >>> format_of({"offset": 7}), format_of({"format": 2})
-    (1, 2)
-    """
-    return int(mark.get("format", 1))
-
-
-def check_mark(where: str, mark: dict[str, Any], log_id: str, newest: int = FORMAT) -> None:
-    """A state belongs to one audit log, and is read by versions that know its form, up to the `newest`.
+def check_mark(where: str, mark: dict[str, Any], log_id: str) -> None:
+    """A state belongs to one audit log, and is read by versions that know its form.
 
     Raises:
         FailStop: it belongs to another log, or was written by a newer version.
     """
-    if format_of(mark) > newest:
-        raise FailStop(newer(where, format_of(mark), newest))
+    if (found := mark.get("format", 0)) != FORMAT:
+        raise FailStop(newer(where, found))
     if mark["log"] != log_id:
         raise FailStop(
             f"{where}: its state belongs to audit log {mark['log']}, the configured one is {log_id}; "
@@ -68,10 +51,10 @@ def start_of(where: str, label: str, start: int | None, mark: Mapping[str, Any],
     return None
 
 
-def newer(where: str, found: int, newest: int = FORMAT) -> str:
+def newer(where: str, found: int) -> str:
     """What to say where a newer version wrote a state."""
     return (
-        f"{where}: its state has format {found}, this version of shoal reads up to {newest}; "
+        f"{where}: its state has format {found}, this version of shoal reads up to {FORMAT}; "
         "run the version that wrote it, or a newer one"
     )
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from shoal.models.events import Refused, parse, read_user, read_value
+from shoal.models.events import Refusal, parse
 from shoal.stream.bound import BoundPartition
-from shoal.stream.event_time import EventClock
+from shoal.stream.event_time import LATE, EventClock
 from shoal.stream.kernel.reader import MOST_IN_A_RUN
+from shoal.stream.source.intake import sample_reader
 from shoal.stream.topic import Metric, TopicPlan
 
 KEPT = 3  # troubles
@@ -69,21 +70,16 @@ class Survey:
         self._first: int | None = None  # of the times that were read
         self._last = -(2**63)
         self._years: dict[int, int] = {}  # a year of event time -> the first record in it
-        self.user = plan.metrics[0].section.user  # of all metrics of a topic
+        self.user = plan.metrics[0].parts.source.user  # of all metrics of a topic
         self.max_ahead = max(clock.max_ahead for clock in plan.clocks)
         self.troubles: list[Trouble] = []
         self._needs = _needs_of(plan)
-        clocks = [
+        self._clocks = [
             (EventClock(clock), [one for one in self._needs if one.clock == clock.index]) for clock in plan.clocks
         ]
-        self._clocks = [event_clock for event_clock, _ in clocks]
         self._kernel = None
         if kernel is not None:  # whose accounts stay empty
             self._kernel = BoundPartition(plan, 0, checks_partition=False, durable=False, kernel=kernel).kernel
-        readings = sorted({clock.reading for clock in plan.clocks})
-        self._readings = [
-            (reading, [pair for pair in clocks if pair[0].clock.reading == reading]) for reading in readings
-        ]
 
     @property
     def refused(self) -> int:
@@ -136,7 +132,7 @@ class Survey:
         """Take in lines of a file, of the kernel's class; the first has this number, the others follow."""
         at, run = 0, 1
         while self._kernel is not None and at < len(lines):
-            left, times, years = self._kernel.survey(lines, at, self._clocks, YEAR)
+            left, times, years = self._kernel.survey(lines, at, [clock for clock, _ in self._clocks], YEAR)
             taken = left - at
             self.records += taken
             self.usable += taken
@@ -157,46 +153,39 @@ class Survey:
         is_usable = is_late = is_unmeant = False
         lag = 0
         time: int | None = None
-        trouble: tuple[Exception, _Need] | None = None
-        for reading, clocks in self._readings:
-            try:
-                event = parse(raw, reading)
-            except Exception as error:
-                trouble = trouble or (error, clocks[0][1][0])
-                continue
-            for event_clock, needs in clocks:
-                try:
-                    effective: int | None = event_clock.effective(event, raw, -1)
-                except Refused as refused:
-                    if refused.reason != "late":
-                        trouble = trouble or (refused, needs[0])
-                        continue
-                    effective = None
-                time = event_clock.time
-                if self._first is None or not self._first <= time <= self._last:
-                    self._stretch(time)
-                self._years.setdefault(time // YEAR, number)
-                for need in needs:
-                    try:  # whatever would make an intake refuse it
-                        read_user(need.get_user(event), raw, need.path, reading)
-                        if need.place_of is not None:
-                            need.place_of(event, raw)
-                        read_value(need.get_value(event))
-                    except Exception as error:
-                        trouble = trouble or (error, need)
-                        continue
-                    need.count += 1
-                    is_usable = True
-                    if effective != time and need.displaces(time, effective):
-                        is_late, is_unmeant = True, is_unmeant or need.is_unmeant
-                        lag = max(lag, (event_clock.latest or time) - time)
+        trouble: tuple[Refusal, _Need] | None = None
+        event = parse(raw)
+        if type(event) is Refusal:
+            self._refuse(Trouble(number, event.reason, self._needs[0].metrics[0], raw))
+            return None
+        for event_clock, needs in self._clocks:
+            effective: int | Refusal | None = event_clock.effective(event, raw, -1)
+            if type(effective) is Refusal:
+                if effective != LATE:
+                    trouble = trouble or (effective, needs[0])
+                    continue
+                effective = None
+            time = event_clock.time
+            if self._first is None or not self._first <= time <= self._last:
+                self._stretch(time)
+            self._years.setdefault(time // YEAR, number)
+            for need in needs:
+                sample = need.read(event, raw)
+                if type(sample) is Refusal:
+                    trouble = trouble or (sample, need)
+                    continue
+                need.count += 1
+                is_usable = True
+                if effective != time and need.displaces(time, effective):
+                    is_late, is_unmeant = True, is_unmeant or need.is_unmeant
+                    lag = max(lag, (event_clock.latest or time) - time)
         self.usable += is_usable
         if is_late:
             self.late += 1
             self._unmeant += is_unmeant
             self._lags[_coarse(lag)] += not is_unmeant
         if trouble is not None and not is_usable:
-            self._refuse(Trouble(number, _reason(trouble[0]), trouble[1].metrics[0], raw))
+            self._refuse(Trouble(number, trouble[0].reason, trouble[1].metrics[0], raw))
         return time
 
     def _refuse(self, trouble: Trouble) -> None:
@@ -210,15 +199,14 @@ class Survey:
 class _Need:
     """What some metrics of one clock read alike of an event: they need to be asked once."""
 
-    __slots__ = ("clock", "count", "get_user", "get_value", "is_unmeant", "metrics", "path", "place_of")
+    __slots__ = ("clock", "count", "is_unmeant", "metrics", "read")
 
     def __init__(self, metrics: list[Metric]) -> None:
         one = metrics[0]
         self.metrics = metrics
-        self.clock, self.path = one.clock, one.section.user
-        self.get_user, self.place_of, self.get_value = one.get_user, one.place_of, one.get_value
+        self.clock, self.read = one.clock, sample_reader(one)
         self.count = 0  # of records that they can use
-        self.is_unmeant = not all({"late", "lateness"} & metric.section.model_fields_set for metric in metrics)
+        self.is_unmeant = not all(metric.states_lateness for metric in metrics)
 
     def displaces(self, time: int, effective: int | None) -> bool:
         """Whether a late event is refused, or counts in a tick or period that is not its own, in one of them."""
@@ -246,21 +234,16 @@ def _coarse(lag: int) -> int:
     return lag >> low << low
 
 
-def _reason(error: Exception) -> str:
-    return error.reason if isinstance(error, Refused) else "error"
-
-
 def _needs_of(plan: TopicPlan) -> list[_Need]:
     found: dict[tuple[object, ...], list[Metric]] = {}
     for metric in plan.metrics:
-        section = metric.section
-        key = metric.clock, section.user, section.group, section.cell, section.values, section.reading
+        key = metric.clock, metric.parts.source.user, metric.parts.place, metric.parts.fields
         found.setdefault(key, []).append(metric)
     return [_Need(metrics) for metrics in found.values()]
 
 
 def _is_displaced(metric: Metric, time: int, effective: int | None) -> bool:
-    if effective is None or metric.every is None:
+    if effective is None or metric.length is None:
         return True
-    lengths = (metric.every, metric.section.of.period or metric.every)
-    return any(time // length != effective // length for length in lengths)
+    lengths = (metric.length, metric.parts.unit.length)
+    return any(one.index(time) != one.index(effective) for one in lengths if one is not None)

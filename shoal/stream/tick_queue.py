@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from shoal.mechanisms.groups import Closed, Groups
+from shoal.mechanisms.parts.lengths import Even
 from shoal.mechanisms.statistic import PART_BITS, PART_MASK, Contribution
 from shoal.models.json_bytes import json_of_each
 from shoal.models.records import Row
@@ -28,8 +29,8 @@ FIRST_CHUNK = (0,)  # alone, as with most groups
 CHUNK_BITS = 6  # a chunk, one record of the changelog, has 2**6 cells, so that few samples do not write a whole tick
 
 # The first bytes of names in the changelog. A run has the rows that one message has for a group's tick, so no record of
-# the changelog is larger than a message. Up to format 2 each row had a record of its own.
-RUN, CHUNK, ROW = b"r", b"p", b"w"
+# the changelog is larger than a message.
+RUN, CHUNK = b"r", b"p"
 
 
 class Cells:
@@ -196,7 +197,7 @@ class Waiting:
             pile.cells = pile.cells or Cells()
             pile.cells.restore(rest[0], held, self._parts[label])
         else:
-            pile.rows = _joined(pile.rows, held if name.startswith(RUN) else [(*rest, *held)])
+            pile.rows = _joined(pile.rows, held)
             pile.names = _joined(pile.names, [name])
         self.count += pile.count
 
@@ -263,9 +264,9 @@ class Waiting:
         ticks = self._ticks[label]
         return ticks[0] if ticks else None
 
-    def rows(self, label: str, tick: int, every: int) -> Iterator[tuple[str, list[Contribution]]]:
-        """(group, contributions) of each group in a tick of this length, in the order of names; they still wait."""
-        piles, start, begins = self._piles[label].get(tick, {}), tick * every, len(label) + 1
+    def rows(self, label: str, tick: int, start: int) -> Iterator[tuple[str, list[Contribution]]]:
+        """(group, contributions) of each group in a tick that begins at `start`, by name; they still wait."""
+        piles, begins = self._piles[label].get(tick, {}), len(label) + 1
         for key in sorted(piles):
             yield key[begins:], piles[key].contributions(start)
 
@@ -304,10 +305,10 @@ class Closing:
     groups have been made so far.
     """
 
-    def __init__(self, label: str, every: int, groups: Groups, waiting: Waiting, *, alone: int | None = None) -> None:
+    def __init__(self, label: str, length: Even, groups: Groups, waiting: Waiting, *, alone: int | None = None) -> None:
         """`alone`: the clock's lateness if it goes by beats, so that each tick has transactions of its own."""
         self.reached: tuple[int, str] | None = None  # tick, and last group made of contributions that it shares
-        self._label, self._every, self._groups, self._waiting = label, every, groups, waiting
+        self._label, self._length, self._groups, self._waiting = label, length, groups, waiting
         self._alone = alone
         self._open: tuple[int, Iterator[Closed | None]] | None = None
 
@@ -325,7 +326,7 @@ class Closing:
         """The end of the tick that is being closed, and its next group if one is ready; None if no tick has ended."""
         while opened := self._open or self._begin(clock):
             tick, closing = opened
-            end = (tick + 1) * self._every
+            end = self._length.end(tick)
             for closed in closing:
                 if closed is not None:
                     self._use(tick, closed)
@@ -342,7 +343,7 @@ class Closing:
         Metrics are closed in the order of their ranks. How many are due at once depends on load; their order does not.
         """
         tick = self.due() if self._open is None else self._open[0]
-        return 0 if self._alone is None or tick is None else (tick + 1) * self._every + self._alone
+        return 0 if self._alone is None or tick is None else self._length.end(tick) + self._alone
 
     def is_due(self, clock: int | None) -> bool:
         """Whether a tick is being closed, or has ended by the clock."""
@@ -350,14 +351,14 @@ class Closing:
 
     def _ended(self, clock: int | None) -> int | None:
         tick = self.due()
-        return None if tick is None or clock is None or (tick + 1) * self._every > clock else tick
+        return None if tick is None or clock is None or self._length.end(tick) > clock else tick
 
     def _begin(self, clock: int | None) -> tuple[int, Iterator[Closed | None]] | None:
         tick = self._ended(clock)
         if tick is None:
             return None
         before, group = self.reached or (None, None)
-        rows = self._waiting.rows(self._label, tick, self._every)
+        rows = self._waiting.rows(self._label, tick, self._length.start(tick))
         self._open = tick, self._groups.close(tick, rows, group if before == tick else None)
         return self._open
 

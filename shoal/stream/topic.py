@@ -11,24 +11,26 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from shoal.mechanisms.accounts import Accounts, Site
 from shoal.mechanisms.groups import Groups, IsHome, everywhere
-from shoal.mechanisms.kinds import Mechanism, statistic_of
+from shoal.mechanisms.kinds import Mechanism, kind_of, statistic_of
 from shoal.mechanisms.noise.keyed import metric_key, pseudonymizer
+from shoal.mechanisms.parts.lengths import Even
+from shoal.mechanisms.parts.metric import Metric as Parts
 from shoal.mechanisms.statistic import Bounder
-from shoal.models.cells import Reader, cell_reader
+from shoal.models.cells import cell_reader
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
-from shoal.models.config.reading import FIRST
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import FailStop
-from shoal.models.events import getter, read_value, value_getters
+from shoal.models.events import Reader, Refusal, read_value, time_reader, user_reader, value_getters
 from shoal.models.records import ReleaseForm, record_key
 from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.state_mark import begun
 
 BEATS = "|beats"  # ends the labels of clocks that go by beats
-ClockIdentity = tuple[str | None, int, bool, int, int, bool, int]
+ClockIdentity = tuple[str | None, int, bool, int, bool, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,8 @@ class Clock:
     lateness: int
     drops_late: bool
     max_ahead: int
-    cadences: tuple[int, ...]
-    get: Callable[[dict[str, Any]], Any] | None
-    reading: int = FIRST
+    cadences: tuple[Even, ...]  # of its metrics, the shortest first
+    read_time: Reader[int] | None
     beats: bool = False  # whether it goes by beats, and by no record
     epoch: int = 0  # the number of restarts before its metrics' versions were registered
 
@@ -50,7 +51,6 @@ class Clock:
     def label(self) -> str:
         """Names the clock in the state."""
         said = f"{self.path or ''}|{self.lateness}|{'drop' if self.drops_late else 'fold'}|{self.max_ahead}"
-        said = said if self.reading == FIRST else f"{said}|{self.reading}"
         said = f"{said}|epoch {self.epoch}" if self.epoch else said
         return said + BEATS if self.beats else said
 
@@ -59,54 +59,61 @@ class Clock:
 class Metric:
     """One metric, ready to run."""
 
-    section: MetricSection
+    parts: Parts
+    states_lateness: bool  # whether the file says how late events are treated
     index: int  # among its topic's metrics
     clock: int
     parameters: Mechanism
     digest: str
     key: bytes = field(repr=False)
-    clip: Callable[[int | float], int]
     bounder: Bounder
     unpack: Callable[[int, int], list[int]] | None  # total and samples -> a total for each of several coordinates
     pseudonym: Callable[[bytes], str]
-    get_user: Callable[[dict[str, Any]], Any]
-    get_value: Callable[[dict[str, Any]], Any]
-    place_of: Reader | None  # what finds an event's group or cell; None: there is one for all
+    read_user: Reader[bytes]
+    read_place: Reader[str] | None  # reads an event's group or cell; None: there is one for all
+    read_value: Reader[int]  # reads a sample as a grid index; of several coordinates, packed into one
     name: str
-    every: int | None  # microseconds of a tick or step; None: a release per contribution
     label: str = field(init=False)  # name and version: what the state calls it
     form: ReleaseForm = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "label", f"{self.section.name}/{self.section.version}")
-        object.__setattr__(self, "form", _form_of(self.section))
+        object.__setattr__(self, "label", self.parts.label)
+        object.__setattr__(self, "form", ReleaseForm(self.parts.name, stated_terms(self.parts)))
+
+    @property
+    def length(self) -> Even | None:
+        """Length of a tick, step or slot; None: a release per contribution."""
+        return self.parts.length
 
     @property
     def alone(self) -> int | None:
         """The lateness, if each tick has transactions of its own."""
-        return self.section.lateness if self.section.protects_presence else None
+        return self.parts.source.lateness if self.parts.protects_presence else None
 
     @property
     def is_spread(self) -> bool:
         """Whether its groups or cells are released in several contributions partitions."""
-        return self.place_of is not None and not self.section.kind.shared
+        return self.read_place is not None and not kind_of(self.parts).shared
+
+    def accounts(self, site: Site) -> Accounts:
+        """Fresh accounts, for one source partition."""
+        return kind_of(self.parts).accounts(self.parts, self.bounder, site)
 
     def groups(self, is_home: IsHome = everywhere) -> Groups:
         """Fresh groups, for the contributions partition that `is_home` tells which groups it has."""
         return self.parameters.in_groups(self.key, is_home)
 
 
-def _form_of(section: MetricSection) -> ReleaseForm:
-    """What all releases of the metric have in common."""
-    common = {
-        "epsilon": float(section.epsilon),
-        "delta": float(section.delta),
-        "unit": section.unit,
-        "relation": section.relation,
-        "algorithm": section.algorithm,
-        "version": section.version,
+def stated_terms(parts: Parts) -> dict[str, Any]:
+    """The terms that all releases of a metric state."""
+    return {
+        "epsilon": float(parts.budget.epsilon),
+        "delta": float(parts.budget.delta),
+        "unit": parts.unit.name,
+        "relation": parts.hides.relation,
+        "algorithm": parts.by.name,
+        "version": parts.version,
     }
-    return ReleaseForm(section.name, common)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +134,12 @@ class TopicPlan:
     @property
     def has_ticks(self) -> bool:
         """Whether any metric waits for a clock."""
-        return any(metric.every is not None for metric in self.metrics)
+        return any(metric.length is not None for metric in self.metrics)
 
     @property
     def has_immediate(self) -> bool:
         """Whether any metric has a release per contribution."""
-        return any(metric.every is None for metric in self.metrics)
+        return any(metric.length is None for metric in self.metrics)
 
     @property
     def hearing(self) -> frozenset[int]:
@@ -158,7 +165,7 @@ class TopicPlan:
     @property
     def protects_presence(self) -> bool:
         """Whether its metrics do, which have one relation."""
-        return any(metric.section.protects_presence for metric in self.metrics)
+        return any(metric.parts.protects_presence for metric in self.metrics)
 
     def partition_of(self, key: bytes, partitions: int) -> int:
         """The partition of a record key."""
@@ -184,11 +191,12 @@ def plan_topic(
     added: frozenset[str] = frozenset(),
 ) -> TopicPlan:
     """Compile one topic's metrics."""
-    sections = config.metrics_of(topic)
-    clocks = clocks_of(sections)
-    indices = {identity: index for index, identity in enumerate(_identities(sections))}
+    sections = config.sections_of(topic)
+    parts = tuple(section.parts for section in sections)
+    clocks = clocks_of(parts)
+    indices = {identity: index for index, identity in enumerate(_identities(parts))}
     metrics = tuple(
-        _metric(config, section, index, indices[_clock_identity(section)], secret)
+        _metric(config, section, index, indices[_clock_identity(section.parts)], secret)
         for index, section in enumerate(sections)
     )
     return TopicPlan(
@@ -211,83 +219,87 @@ def check_beginnings(where: str, metrics: Iterable[Metric], reached: Mapping[str
     Raises:
         FailStop: one is.
     """
-    sections = {metric.label: metric.section for metric in metrics if metric.section.protects_presence}
-    beats = [clock + sections[label].lateness for label, clock in reached.items() if label in sections]
-    for label in sorted(sections.keys() - reached.keys() if beats else ()):
-        if (start := sections[label].start or 0) <= max(beats):
+    parts = {metric.label: metric.parts for metric in metrics if metric.parts.protects_presence}
+    beats = [clock + parts[label].source.lateness for label, clock in reached.items() if label in parts]
+    for label in sorted(parts.keys() - reached.keys() if beats else ()):
+        if (start := parts[label].start or 0) <= max(beats):
             raise FailStop(begun(where, label, start, max(beats)))
 
 
-def _clock_identity(section: MetricSection) -> ClockIdentity:
-    drops, beats = section.late == "drop", section.protects_presence
-    return section.time, section.lateness, drops, section.ahead_limit, section.reading, beats, section.epoch
+def _clock_identity(metric: Parts) -> ClockIdentity:
+    source, drops, beats = metric.source, metric.source.late == "drop", metric.protects_presence
+    return source.time, source.lateness, drops, source.max_ahead, beats, source.epoch
 
 
-def _identities(sections: tuple[MetricSection, ...]) -> dict[ClockIdentity, set[int]]:
+def _identities(metrics: tuple[Parts, ...]) -> dict[ClockIdentity, set[Even]]:
     """Each clock, and its metrics' cadences."""
-    cadences: dict[ClockIdentity, set[int]] = {}
-    for section in sections:
-        found = cadences.setdefault(_clock_identity(section), set())
-        if section.cadence is not None:
-            found.add(section.cadence)
+    cadences: dict[ClockIdentity, set[Even]] = {}
+    for metric in metrics:
+        found = cadences.setdefault(_clock_identity(metric), set())
+        if metric.length is not None:
+            found.add(metric.length)
     return cadences
 
 
-def clocks_of(sections: tuple[MetricSection, ...]) -> tuple[Clock, ...]:
+def clocks_of(metrics: tuple[Parts, ...]) -> tuple[Clock, ...]:
     """The clocks of metrics: those that agree share one."""
-    return tuple(_clock(index, *one) for index, one in enumerate(_identities(sections).items()))
+    return tuple(_clock(index, *one) for index, one in enumerate(_identities(metrics).items()))
 
 
-def _clock(index: int, identity: ClockIdentity, cadences: set[int]) -> Clock:
-    path, lateness, drops, ahead, reading, beats, epoch = identity
-    get = None if path is None else getter(path)
-    return Clock(index, path, lateness, drops, ahead, tuple(sorted(cadences)), get, reading, beats, epoch)
+def _clock(index: int, identity: ClockIdentity, cadences: set[Even]) -> Clock:
+    path, lateness, drops, ahead, beats, epoch = identity
+    read_time = None if path is None else time_reader(path)
+    return Clock(index, path, lateness, drops, ahead, tuple(sorted(cadences)), read_time, beats, epoch)
 
 
 def _metric(config: Config, section: MetricSection, index: int, clock: int, secret: bytes) -> Metric:
     digest = parameters_digest(parameters_of(config, section))
-    key = metric_key(secret, section.name, section.version, digest)
-    mechanism = statistic_of(section)
-    clip, get_value = _reading(section, mechanism)
+    parts = section.parts
+    key = metric_key(secret, parts.name, parts.version, digest)
+    mechanism = statistic_of(parts)
     return Metric(
-        section=section,
+        parts=parts,
+        states_lateness=bool({"late", "lateness"} & section.model_fields_set),
         index=index,
         clock=clock,
         parameters=mechanism,
         digest=digest,
         key=key,
-        clip=clip,
         bounder=mechanism.bounder(),
         pseudonym=pseudonymizer(key),
-        get_user=getter(section.user),
-        get_value=get_value,
+        read_user=user_reader(parts.source.user),
+        read_place=None if parts.place is None else cell_reader(parts.place),
+        read_value=_value_reader(parts, mechanism),
         unpack=None if mechanism.packing is None else mechanism.packing.unpack,
-        place_of=_place_of(section),
-        name=section.name,
-        every=section.cadence,
+        name=parts.name,
     )
 
 
-def _place_of(section: MetricSection) -> Reader | None:
-    if section.cell is None and section.group is None:
-        return None
-    return cell_reader(section.cell, section.group, section.reading)
+def _value_reader(parts: Parts, mechanism: Mechanism) -> Reader[int]:
+    if parts.fields is None:
+        return lambda event, raw: 0
+    coordinates = value_getters(parts.fields)
+    if mechanism.packing is not None:
+        return _packed(coordinates, mechanism)
+    get, clip = coordinates[0], mechanism.grids[0].clip
+
+    def read(event: dict[str, Any], raw: bytes) -> int | Refusal:
+        value = read_value(get(event))
+        return value if type(value) is Refusal else clip(value)
+
+    return read
 
 
-def _reading(
-    section: MetricSection, mechanism: Mechanism
-) -> tuple[Callable[[int | float], int], Callable[[dict[str, Any]], Any]]:
-    """(what makes a grid index of a value, what finds the value in an event).
+def _packed(coordinates: list[Callable[[dict[str, Any]], Any]], mechanism: Mechanism) -> Reader[int]:
+    quantize = mechanism.quantize
 
-    Several coordinates are clipped and packed where they are found, so that they take the way of a single value.
-    """
-    if section.value is None:
-        return int, lambda event: 0
-    if mechanism.packing is None:
-        return mechanism.grids[0].clip, value_getters(section.value)[0]
-    quantize, coordinates = mechanism.quantize, value_getters(section.value)
+    def read(event: dict[str, Any], raw: bytes) -> int | Refusal:
+        values = []
+        for get in coordinates:
+            value = read_value(get(event))
+            if type(value) is Refusal:
+                return value
+            values.append(value)
+        return quantize(values)
 
-    def packed(event: dict[str, Any]) -> int:
-        return quantize([read_value(get(event)) for get in coordinates])
-
-    return int, packed
+    return read

@@ -21,9 +21,9 @@ from shoal.agents.guarantee import guarantee, words_of
 from shoal.agents.init.draft import completed, draft
 from shoal.agents.init.questions import Known
 from shoal.agents.reading.chart import html_of
-from shoal.agents.reading.record import Release, record_of
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.models.config.file import Config, load
+from shoal.models.releases.record import Release, record_of
 from tests.agents.loss_claims import Claim, claims, disagreements, kinds
 from tests.support.browser import Browser, open_browser
 from tests.support.releases import lines, release
@@ -203,8 +203,8 @@ def charted(config: Config) -> Surface:
     found = [record_of(json.dumps(each).encode()) for each in released(config)]
     releases = [each for each in found if isinstance(each, Release)]
     said: Surface = {metric.name: {} for metric in config.metric}
-    for name, sections in (("notebook", {m.name: m for m in config.metric}), ("releases", {})):
-        chart = html_of(releases, lambda metric, _, sections=sections: sections.get(metric))  # type: ignore[misc]
+    for name, metrics in (("notebook", {m.name: m for m in config.metrics}), ("releases", {})):
+        chart = html_of(releases, lambda metric, _, metrics=metrics: metrics.get(metric))  # type: ignore[misc]
         for each in ElementTree.fromstring(chart).iter("span"):
             text = "".join(each.itertext())
             if "epsilon" in text:
@@ -254,7 +254,7 @@ def test_a_draft_says_of_its_loss_what_check_says(tmp_path: Path, more: dict[str
     loss = "epsilon = 0.5" + (", delta = 1e-9" if delta else "")
     comments = re.findall(r"^epsilon = 0\.5 +# (per [^;\n]*|the budget, [^;]*)", drafted.text, re.MULTILINE)
     head = drafted.text.partition("shoal plan")[0].replace("\n# ", " ")
-    said = {"init": head, "check": guarantee(drafted.section)}
+    said = {"init": head, "check": guarantee(drafted.metric)}
     said |= {each: f"{loss} {each.removeprefix('the budget, ')}" for each in comments}
     assert len(comments) == 2
     assert disagreements(said) == []
@@ -264,7 +264,7 @@ def test_a_draft_says_of_its_loss_what_check_says(tmp_path: Path, more: dict[str
 def test_the_readme_says_what_its_own_example_costs_in_a_year() -> None:
     readme = " ".join((ROOT / "README.md").read_text().replace("`", "").split())
     (metric,) = load(ROOT / "examples" / "visits.toml").metric
-    words = words_of(metric)
+    words = words_of(metric.parts)
     assert words.several in readme
     assert words.bound in readme
     assert disagreements({"README": readme, "words": words.brief}) == []

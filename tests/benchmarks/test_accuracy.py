@@ -48,7 +48,7 @@ def rows() -> list[tuple[str, float, int]]:
 
 def given(algorithm: str, every: str) -> tuple[Metric, Input, list[bytes], list[str]]:
     """A metric, the same events as arrays and through the file runner, and the users' pseudonyms."""
-    prior = {"prior": "0.4"} if algorithm in WITH_PRIOR else {}
+    prior = {"prior": "0.4"} if algorithm in [each.name for each in WITH_PRIOR] else {}
     cfg = config(
         {"algorithm": algorithm, "every": every, "max_contributions": CAP, "users": USERS, "grid": 1 << 20,
          "epsilon": 40, **prior}
@@ -66,7 +66,7 @@ def given(algorithm: str, every: str) -> tuple[Metric, Input, list[bytes], list[
 def test_releases_at_ticks_are_those_of_the_file_runner(algorithm: str) -> None:
     """Byte for byte, though not one event went through a bounder."""
     metric, data, released, names = given(algorithm, "37s")
-    every = metric.every or 0
+    every = 0 if metric.length is None else metric.length.microseconds
     # when the contributions are made from arrays, and handed to the group as the agents do it
     groups = metric.groups()
     state = GroupState(metric, None, groups)

@@ -96,7 +96,11 @@ def test_noise_that_is_wider_than_the_range_is_told(folder: Path, family: str) -
     assert checked.startswith(f'metric "delay": {whom} the noise (noise_sd ')
     assert planned.startswith('metric "delay": with 2,000 users the noise (noise_sd ')
     for text in (checked, planned):
-        beside = {"sum": "sum itself (", "variance": "largest possible variance (3,600)"}.get(family, "range (")
+        beside = {
+            "sum": "sum itself (",
+            "variance": "largest possible variance (3,600)",
+            "slot-distribution": "total share (1)",
+        }.get(family, "range (")
         assert f"is wider than the {beside}" in text
         assert text.endswith("so that its releases say nothing; it needs more users, or more epsilon")
     # and so do the lines for people

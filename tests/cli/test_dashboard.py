@@ -23,9 +23,9 @@ def test_a_file_becomes_a_page(releases: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["dashboard", "--input", str(releases), "--out", str(out), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout) == {
-        "page": str(out), "releases": 3, "metrics": 1, "left_out": {"unreadable": 1}, "bytes": out.stat().st_size,
+        "page": str(out), "releases": 3, "metrics": 1, "left_out": {"of another kind": 1}, "bytes": out.stat().st_size,
     }  # fmt: skip
-    assert done.stderr == f"shoal: note: {releases}: 1 unreadable, left out\n"
+    assert done.stderr == f"shoal: note: {releases}: 1 of another kind, left out\n"
     assert out.read_text("utf-8").startswith("<!doctype html>")
 
 

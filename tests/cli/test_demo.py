@@ -77,9 +77,9 @@ def progress(demo: Demo, shop: ShopScene) -> DemoProgress:
         found.take(line)
     for level in LEVELS:
         activation = {"metric": "basket-full", "level": level, "at": f"1997-0{level}-01T00:00:00Z"}
-        found.take(orjson.dumps(activation))
+        found.take(orjson.dumps(activation | {"version": 1, "group": None}))
     ready = {"metric": "basket", "level": 0, "at": "1997-01-19T00:00:00Z", "prior": 21.875, "samples": 4184}
-    found.take(orjson.dumps(ready))
+    found.take(orjson.dumps(ready | {"version": 1, "group": None}))
     return found
 
 
@@ -132,7 +132,7 @@ def test_the_other_relation_is_shown_beside_it(demo: Demo, shop: ShopScene) -> N
     assert [release.seq for release in hidden.releases] == list(range(1, 547))
     # then its last estimate is near the truth, and it counts with noise what the demo's other metrics count exactly
     last = demo.last["final"]["add_remove"]
-    assert last == {name: hidden.last[name] for name in last}
+    assert last == {name: getattr(hidden.last, name) for name in last}
     kept = 69_659 - shop.purchases.over_cap(16)
     assert 0 < abs(last["count"] - kept) < 6 * last["count_sd"]
     assert abs(last["value"] - 35.9) < 6 * last["noise_sd"] + 3

@@ -35,7 +35,6 @@ PLACES = [
     (("broker",), "demo", "shoal broker"),
     (("map", "releases.jsonl"), "geo,plots", "shoal map"),
     (("simulate", "buses", "--users", "1", "--hours", "1"), "geo", "shoal simulate"),
-    (("plan", "plain.toml", "--plot", "plan.png"), "plots", "--plot"),
     (("plan", "cells.toml", "--values", "events.jsonl"), "geo", "a metric by H3 cell"),
     (("check", "cells.toml"), "geo", "a metric by H3 cell"),
     (("run", "cells.toml", "--input", "events.jsonl", "--output", "-"), "geo", "a metric by H3 cell"),

@@ -67,7 +67,7 @@ def test_a_schema_beside_the_configuration_is_named_in_its_first_line_and_change
 
 def test_a_conversation_takes_defaults_corrects_mistakes_and_changes_answers(folder: Path) -> None:
     typed = lines(
-        "visits.csv", "maybe", "1", "", "kinds", "", "", "", "none", "all", "", "lots", "0 200", "60", "", "",
+        "visits.csv", "maybe", "1", "", "lots", "0 200", "kinds", "", "none", "", "all", "", "1", "60", "", "",
         "epsilon", "0.5", "no such", "name", "Money", "money", "yes", "n",
     )  # fmt: skip
     done = run("init", "own.toml", typed=typed)
@@ -78,13 +78,26 @@ def test_a_conversation_takes_defaults_corrects_mistakes_and_changes_answers(fol
     assert config.privacy.key_file == folder / "own.key"
     for words in (
         "names and forms of the fields of its records were looked at, and nothing else",
-        "write values or add-remove", "the sample has no field 'kinds'", "write two numbers",
+        "write mean or sum or count", "the sample has no field 'kinds'", "write two numbers",
         "could come to think it at most 15.5 % likely", "Prediction: with 60 people: noise of about",
         "There is no such answer", "write small letters", "No program can take it from the data",
     ):  # fmt: skip
         assert words in done.stderr.replace("\n", " "), words
     assert not Path("own.key").exists()
     assert "shoal key new own.key\n  shoal check own.toml\n  shoal run own.toml" in done.stdout
+
+
+def test_a_statistic_that_has_two_relations_asks_for_one_after_another_that_has_not(folder: Path) -> None:
+    # when a count, which is of relation add-remove alone, is changed to a mean
+    typed = lines(
+        "visits.csv", "count", "", "none", "", "", "", "2024-01-01", "2024-02-01", "60", "", "",
+        "statistic", "mean", "", "0 200", "values", "yes", "n",
+    )  # fmt: skip
+    done = run("init", typed=typed)
+    # then it is asked whether it is a secret who is there
+    assert done.exit_code == 0, (done.exception, done.stderr)
+    assert done.stderr.count("Is it a secret who is in your data?") == 1
+    assert load(Path("shoal.toml")).metrics[0].hides.relation == "values"
 
 
 def test_nothing_that_is_said_or_written_has_a_value_of_the_sample(folder: Path) -> None:
@@ -97,9 +110,9 @@ def test_nothing_that_is_said_or_written_has_a_value_of_the_sample(folder: Path)
 
 def test_what_must_be_stated_is_named_where_it_is_missing(folder: Path) -> None:
     for given, missing in [
-        (("--yes",), "--relation"),
-        (("--yes", "--relation", "values"), "--range"),
-        (("--yes", "--relation", "add-remove"), "--groups"),
+        (("--yes",), "--range"),
+        (("--yes", "--range", "0 200"), "--relation"),
+        (("--yes", "--range", "0 200", "--relation", "add-remove"), "--groups"),
         (HIDDEN, "--end"),
         ((*SAID, "--time", "kind"), "--time"),
         ((*SAID, "--groups", "a"), "--groups"),
@@ -174,7 +187,7 @@ def test_relation_add_remove_says_which_input_it_takes_and_where_there_is_none(f
 
 def test_control_c_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # when Ctrl-C is pressed while the third question waits for its answer
-    typed = iter(["1", "mean"])
+    typed = iter(["1", "amount"])
 
     def answer() -> str:
         for text in typed:
@@ -190,5 +203,5 @@ def test_control_c_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch)
         signal.signal(signal.SIGINT, before)
     # then nothing is left of it
     assert done.exit_code == 130
-    assert done.stderr.endswith("user [customer]: \nshoal: stopped; nothing was written\n")
+    assert done.stderr.endswith("range: \nshoal: stopped; nothing was written\n")
     assert names(folder) == ["visits.csv"]

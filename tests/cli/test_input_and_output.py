@@ -12,12 +12,7 @@ from typing import IO
 
 import pytest
 
-from shoal.agents.audit import key_file
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.requests import Request
-from shoal.agents.audit.session import load_config, registered_terms, registration_of
-from shoal.models.config.reading import FIRST
-from shoal.models.config.terms import Terms
 from shoal.models.errors import InputError, LedgerError
 from tests.support.desk import CONFIG, EVENTS, OPTIONS, changed, lines, table
 
@@ -87,50 +82,6 @@ def test_a_run_that_fails_leaves_the_old_output_whole(desk):
     assert (desk.folder / "target.jsonl").read_bytes() == expected
     assert (desk.folder / "target.jsonl").stat().st_mode & 0o777 == 0o640
     assert desk.call("--input", "in.jsonl", "--output", "/dev/null").exit_code == 0
-
-
-# ---------------------------------------------------------------- versions that are registered
-
-
-def test_a_registered_version_reads_its_events_as_on_its_first_day(desk):
-    # given a version from before there was a second reading, and a file that the two read differently
-    desk.put("in.jsonl", lines(changed(other=lambda one: float("nan") if one["who"] == "u3" else 0)))
-    config = load_config(desk.folder / "shoal.toml")
-    first = config.under({config.id_of(config.metric[0]): Terms(FIRST)})
-    key = key_file.read(config.privacy.key_file)
-    with Ledger.open(config.audit.url) as ledger:
-        ledger.register(Request(
-            "shoal", [registration_of(first, first.metric[0])], config.privacy.epsilon, config.privacy.delta,
-            key.fingerprint, unit=config.unit, file_run=True,
-        ))  # fmt: skip
-    # then it refuses those records still, and its releases are those of its own parameters
-    result = desk.call("--input", "in.jsonl", *OPTIONS)
-    assert "dead_letters.level.not-json 12" in result.stderr
-    old = (desk.folder / "out.jsonl").read_bytes()
-    assert desk.run("in.jsonl") == old
-    # and a new version reads them all
-    desk.say(CONFIG + "version = 2\n")
-    assert "dead_letters" not in desk.call("--input", "in.jsonl", *OPTIONS).stderr
-
-
-def test_a_reading_of_a_later_shoal_is_refused(desk):
-    desk.put("in.jsonl", lines(EVENTS))
-    desk.run("in.jsonl")
-    with Ledger.open(f"sqlite:///{desk.folder}/log.db") as ledger, ledger.database.write() as connection:
-        connection.exec_driver_sql(
-            "UPDATE metric_version SET parameters = replace(parameters, '\"reading\":2', '\"reading\":3')"
-        )
-    assert "later version of shoal" in desk.refused("in.jsonl", error=LedgerError)
-
-
-def test_a_plan_reads_events_as_what_is_registered(desk):
-    config = load_config(desk.folder / "shoal.toml")
-    assert registered_terms(config) == {}, "there is no log yet"
-    desk.put("in.jsonl", lines(EVENTS))
-    desk.run("in.jsonl")
-    assert registered_terms(config) == {config.id_of(config.metric[0]): Terms()}
-    (desk.folder / "log.db").write_bytes(b"no log" * 1000)
-    assert registered_terms(config) == {}
 
 
 def test_an_end_without_an_event_that_counted_is_told_in_words(desk):

@@ -15,12 +15,9 @@ from tests.support.desk import CONFIG, EVENTS, Desk, lines
 from tests.support.releases import CELLS, release
 from tests.support.releases import lines as release_lines
 
-PICTURE = "plan shoal.toml --plot"
 PAGE = "label shoal.toml --html"
 BUSES = "simulate buses --users 1 --hours 0.1 --out"
 WRITERS = {  # what is typed, and what is read besides the deployment
-    PICTURE: None,
-    "plan shoal.toml --values events.jsonl --plot": "events.jsonl",
     PAGE: None,
     "label shoal.toml --registry": None,
     "label shoal.toml --verify events.jsonl --html": "events.jsonl",
@@ -71,7 +68,7 @@ def test_what_a_command_writes_is_nothing_that_must_survive(
         assert Path(kept).read_bytes() == before
 
 
-@pytest.mark.parametrize("typed", [typed for typed in WRITERS if not typed.endswith("--plot")])
+@pytest.mark.parametrize("typed", WRITERS)
 def test_nor_is_it_under_its_own_name(shop: Desk, typed: str) -> None:
     for kept in DEPLOYMENT:
         assert "are one file" in refusal(shoal(typed, f"../{shop.folder.name}/{kept}"))
@@ -128,29 +125,6 @@ def test_a_name_that_promises_compression_is_refused(shop: Desk, typed: str) -> 
     assert not Path("out.gz").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("shoal.key", "a PNG; name it so, as in shoal.png"),
-        ("plan.jpg", "a PNG; name it so, as in plan.png"),
-        ("plan", "a PNG; name it so, as in plan.png"),
-        (".", "a PNG; name it so, as in "),
-        ("a" * 300, "a PNG; name it so, as in a"),
-        ("-", "a file; standard output is for the plan"),
-    ],
-)
-def test_a_picture_has_the_name_of_one(shop: Desk, name: str, said: str) -> None:
-    result = shoal(PICTURE, name)
-    assert result.exit_code == 2
-    assert f"--plot: the picture is {said}" in result.stderr
-
-
-def test_a_picture_goes_to_a_device_or_pipe_of_any_name(shop: Desk) -> None:
-    shop.say(MEAN)
-    result = shoal(PICTURE, os.devnull)
-    assert result.exit_code == 0, result.output
-
-
 @pytest.mark.slow
 def test_a_map_is_no_key_behind_a_link_and_replaces_old_ones_when_it_is_whole(shop: Desk) -> None:
     # given releases by place, a link to a key where one map goes, and an old one where the other goes
@@ -169,17 +143,3 @@ def test_a_map_is_no_key_behind_a_link_and_replaces_old_ones_when_it_is_whole(sh
     assert shoal("map places.jsonl").exit_code == 0
     assert Path("map.png").read_bytes().startswith(b"\x89PNG")
     assert Path("second").read_text() == "old"
-
-
-@pytest.mark.slow
-def test_a_picture_replaces_a_file_when_it_is_whole(shop: Desk) -> None:
-    # given an old picture that has a second name
-    shop.say(MEAN)
-    Path("plan.PNG").write_text("old")
-    os.link("plan.PNG", "second")
-    # when it is drawn anew
-    assert shoal(PICTURE, "plan.PNG").exit_code == 0
-    # then nothing was written into the old file
-    assert Path("plan.PNG").read_bytes().startswith(b"\x89PNG")
-    assert Path("second").read_text() == "old"
-    assert not list(shop.folder.glob(".*.part"))

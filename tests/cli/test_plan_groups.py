@@ -230,6 +230,10 @@ def test_an_algorithm_that_is_refused_has_no_groups(tmp_path: Path) -> None:
 
 
 def test_wrong_usage_of_groups(tmp_path: Path) -> None:
+    cells = written(tmp_path, SLOT)
+    cell = 'cell = { h3 = 7, lat = "lat", lon = "lon" }'
+    cells.write_text(cells.read_text().replace('group = "carrier"', cell))
+    assert "no metric has a group" in shoal(cells, "--users", 9, "--groups", 3).stderr
     config = written(tmp_path, MEAN)
     assert "leave out the workload" in shoal(config, "--values", "x.jsonl", "--groups", 3).stderr
     assert "give one of the two" in shoal(written(tmp_path, SLOT), "--users", 9, "--groups", 3, "--cells", 3).stderr

@@ -33,7 +33,7 @@ def test_a_file_says_who_contributes_when_and_that_it_is_not_private(tmp_path: P
     # given users with 6 samples in the first 6 hours, of which 4 count, and one sample in hour 12
     rows = [*events(), {"who": "late", "amount": 7, "at": BEGIN // 1000 + 11 * HOUR // 1000}]
     path, config = written(tmp_path, rows), said(tmp_path, HALF, MEANS)
-    result = shoal(config, "--values", path, "--json", "--plot", tmp_path / "plan.png")
+    result = shoal(config, "--values", path, "--json")
     fields = orjson.loads(result.stdout)
     (plan,) = fields["metrics"]
     assert NOT_PRIVATE in result.stderr

@@ -8,7 +8,7 @@ import pytest
 
 from shoal.agents.plan.observed import observed
 from shoal.mechanisms.continual_mean import MEANS
-from shoal.mechanisms.continual_mean.observed import ObservedMean
+from shoal.mechanisms.continual_mean.planning.observed import ObservedMean
 from shoal.mechanisms.plan import NOT_PRIVATE
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError
@@ -31,7 +31,7 @@ def test_real_values_are_marked_and_their_bias_is_measured(folder: Path) -> None
     rows = [{**event, "amount": 12 * (event["amount"] > 0)} for event in events(samples=6)]
     rows += [{"who": "x", "amount": "text", "at": 0}]
     (folder / "events.jsonl").write_bytes(b"\n".join(map(orjson.dumps, rows)))
-    result = shoal(folder / "shoal.toml", "--values", folder / "events.jsonl", "--plot", folder / "plan.png", "--json")
+    result = shoal(folder / "shoal.toml", "--values", folder / "events.jsonl", "--json")
     assert NOT_PRIVATE in result.stderr
     fields = orjson.loads(result.stdout)
     (plan,) = fields["metrics"]
@@ -57,13 +57,13 @@ def test_what_is_withheld_changes_no_plan(folder: Path) -> None:
     assert any(samples for samples, *_ in one)
 
 
-@pytest.mark.parametrize("algorithm", MEANS)
+@pytest.mark.parametrize("algorithm", [algorithm.name for algorithm in MEANS])
 def test_the_bias_of_real_values_is_what_a_release_without_noise_has(folder: Path, algorithm: str) -> None:
     prior = "\nprior = 2" if algorithm in ("wishful", "single-tree", "multi-tree") else ""
     config = said(folder, {'"naive"': f'"{algorithm}"{prior}', "epsilon = 1\n": "epsilon = 1000000000\n"})
-    section = load(config).metric[0]
-    file = observed(load(config), section, str(folder / "events.jsonl"), lambda _: None)
-    last = ObservedMean.of(section, 0, file).final(section)
+    (metric,) = load(config).metrics
+    file = observed(load(config), metric, str(folder / "events.jsonl"), lambda _: None)
+    last = ObservedMean.of(metric, 0, file).final(metric)
     release = run(config)[-1]
     assert last.samples == release["samples"]
     assert last.bias == pytest.approx(release["value"] - 5, abs=1e-3)

@@ -137,7 +137,7 @@ def test_it_is_told_from_a_field_of_that_name(folder: Path) -> None:
     text = orjson.loads(parameters_of(config, config.metric[0]))
     assert text["value"] == {"predicate": "(amount > 100) and (country == 'DE')", "fields": ["amount", "country"]}
     assert text["range"] == ["0", "1"]
-    assert statistic_of(config.metric[0]).grids[0].high == 1
+    assert statistic_of(config.metric[0].parts).grids[0].high == 1
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_it_is_told_from_a_field_of_that_name(folder: Path) -> None:
 )
 def test_what_is_refused(folder: Path, before: str, after: str, refusal: str) -> None:
     if after == "country":  # a boolean, which is allowed
-        assert load(said(folder, (before, after))).metric[0].value_fields == ("amount", "country")
+        assert load(said(folder, (before, after))).metrics[0].protected == ("amount", "country")
         return
     with pytest.raises(ConfigError) as refused:
         load(said(folder, (before, after)))

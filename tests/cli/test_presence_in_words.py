@@ -302,7 +302,7 @@ def test_users_are_counted_once_per_key(folder):
 def test_the_planner_refuses_events_itself() -> None:
     observed = Observed([], None, bytes(32))  # type: ignore[arg-type]  # nobody is counted
     with pytest.raises(ValueError, match="a plan from events would tell who is there"):
-        plans(None, observed)
+        plans(None, observed)  # type: ignore[arg-type]
 
 
 def test_a_plan_of_a_distribution_tells_its_noise_in_parts_of_one(folder):

@@ -155,9 +155,9 @@ def test_a_plan_of_a_distribution_says_how_far_shares_are_off(folder):
 
 def test_no_plan_is_made_from_who_was_where(folder):
     Path("shoal.toml").write_text(HEAD + METRIC)
-    (section,) = load(Path("shoal.toml")).metric
+    (metric,) = load(Path("shoal.toml")).metrics
     with pytest.raises(ValueError, match="would tell who is there"):
-        plans(section, Observed.__new__(Observed))
+        plans(metric, Observed.__new__(Observed))
 
 
 def run_file(text: str, events: list[bytes]) -> list[Any]:

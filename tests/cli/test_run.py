@@ -14,7 +14,7 @@ from shoal.agents.audit import key_file
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.cli.main import app
 from shoal.models.errors import AuditError, ConfigError, InputError, KeyFileError, LedgerError, ShoalError
-from shoal.models.tables import Activation
+from shoal.models.tables import ActivationRow
 
 CONFIG = """
 [audit]
@@ -280,7 +280,7 @@ def test_activations_of_two_coordinates_are_logged_as_they_are_published(folder:
     write(folder / "plane.jsonl", rows)
     assert run(folder, "plane.jsonl")[-1]["samples"] == 56
     with Ledger.open(f"sqlite:///{folder}/log.db") as ledger, ledger.database.read() as connection:
-        logged = connection.execute(select(Activation.level, Activation.prior, Activation.body)).all()
+        logged = connection.execute(select(ActivationRow.level, ActivationRow.prior, ActivationRow.body)).all()
     assert [row.level for row in logged] == [2, 3]
     for row in logged:
         body = orjson.loads(row.body)

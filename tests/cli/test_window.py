@@ -13,7 +13,7 @@ from shoal.agents.audit import key_file
 from shoal.agents.audit.database import Database
 from shoal.agents.cli.main import app
 from shoal.models.errors import ConfigError, InputError, LedgerError, ShoalError
-from shoal.models.tables import Release
+from shoal.models.tables import ReleaseRow
 from shoal.models.times import iso
 
 USUAL = """
@@ -289,11 +289,11 @@ def totals(released: Path) -> list[bytes]:
     [
         (lambda lines: [*lines[:4], *lines[5:]], "release 5 is missing; give all from the first on"),
         (lambda lines: lines[1:], "release 1 is missing"),
-        (lambda lines: [*lines, b"{"], "line 37: it is no JSON object"),
-        (lambda lines: [b"[1]", *lines], "line 1: it is no JSON object"),
+        (lambda lines: [*lines, b"{"], "line 37: it is no release"),
+        (lambda lines: [b"[1]", *lines], "line 1: it is no release"),
         (lambda lines: [b'{"metric":"total"}'], "line 1: it is no release"),
         (lambda lines: [b'{"metric":"total","version":1}'], "line 1: it is no release"),
-        (lambda lines: [b'{"metric":"total","version":1,"seq":1}'], "line 1: it is no release with nodes"),
+        (lambda lines: [lines[0].replace(b'"nodes"', b'"other"')], "line 1: it is no release with nodes"),
         (lambda lines: [*lines, lines[3].replace(b'"samples":', b'"samples":1')], "line 37: release 4 has two values"),
         (lambda lines: [one.replace(b'"epsilon":1', b'"epsilon":2') for one in lines], "release 36 is not what the"),
         (
@@ -313,9 +313,9 @@ def test_a_log_that_was_changed_is_refused(tmp_path):
     # given a log in which somebody emptied a release of one metric, and took one out of another
     run(tmp_path, configuration())
     with Database(f"sqlite:///{tmp_path}/log.db").write() as connection:
-        last = (Release.metric == "total", Release.seq == 36)
-        connection.execute(update(Release).where(*last).values(body="{}"))
-        connection.execute(delete(Release).where(Release.metric == "visits", Release.seq == 1))
+        last = (ReleaseRow.metric == "total", ReleaseRow.seq == 36)
+        connection.execute(update(ReleaseRow).where(*last).values(body="{}"))
+        connection.execute(delete(ReleaseRow).where(ReleaseRow.metric == "visits", ReleaseRow.seq == 1))
     # then their windows are refused, and no others
     refused(InputError, "release 36: it is no release with nodes; shoal audit verify", tmp_path, *ASKED[0])
     refused(InputError, "release 1 is missing; shoal audit verify CONFIG", tmp_path, *ASKED[-1])

@@ -44,7 +44,6 @@ LACKING = {
     ("broker",): "demo",
     ("map", "spending.jsonl"): "geo,plots",
     ("simulate", "buses", "--users", "1", "--hours", "1"): "geo",
-    ("plan", "visits.toml", "--users", "300", "--plot", "plan.png"): "plots",
 }
 
 

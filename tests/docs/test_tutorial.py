@@ -87,5 +87,5 @@ def test_the_tutorial_can_be_typed_and_prints_what_it_shows(checkout: Path) -> N
 
 def test_all_answers_of_the_conversation_are_found() -> None:
     (shown,) = [shown for commands, shown, _ in blocks() if "shoal init" in commands and "--yes" not in commands]
-    assert [answer for answer in answers(shown or "") if answer] == ["1", "0 200", "150", "yes"]
+    assert [answer for answer in answers(shown or "") if answer] == ["0 200", "1", "150", "yes"]
     assert len(answers(shown or "")) == 15

@@ -160,7 +160,7 @@ def test_the_noise_is_for_the_global_sensitivity(unit: str, most: int) -> None:
     """All of epsilon, for sums that a visitor moves by 2 and an item by 1: over all links together."""
     changes: dict[str, Any] = {} if unit == "user" else {"unit": "event", "max_contributions": None}
     for section in load(EXAMPLES / "clicks.toml").metric:
-        sums = statistic_of(section.model_copy(update=changes)).decayed[0]  # type: ignore[union-attr]
+        sums = statistic_of(section.model_copy(update=changes).parts).decayed[0]  # type: ignore[union-attr]
         assert [sums.epsilon, sums.width] == [Fraction(1, 2), most]
 
 

@@ -10,8 +10,7 @@ all of them together stays unnoticed. Here every byte that leaves a machine is h
     corpus.py           everything that is stored of a case
     commands.py         the JSON of the commands
     compare.py          what differs from the stored answers, and difference.py where
-    store.py            the stored answers: digests.json and others, bytes/, cli/ and saved/
+    store.py            the stored answers: digests.json and others, bytes/ and cli/
 
-`make golden` writes the answers anew, `python -m tests.golden` prints what differs. The states in saved/ are never
-rewritten: they are what versions of the past have left behind, and every version must be able to go on from them.
+`make golden` writes the answers anew, `python -m tests.golden` prints what differs.
 """

@@ -2,9 +2,8 @@
 
 The twin makes them, whatever is installed; with `--lane kernel` the kernel does.
 
-`--write` stores the answers of this version (`make golden`). `--save VERSION` stores the states that this version
-leaves behind, in a new folder of saved/; with `--new` only those of cases that have none. `--dump FOLDER` writes
-everything as text, for diff with another checkout's.
+`--write` stores the answers of this version (`make golden`). `--dump FOLDER` writes everything as text, for diff with
+another checkout's.
 """
 
 import sys
@@ -16,25 +15,21 @@ import typer
 from tests.golden import commands, store
 from tests.golden.compare import differences
 from tests.golden.configurations import CASES
-from tests.golden.corpus import IN_FULL, continued, digest, outcome_of
+from tests.golden.corpus import IN_FULL, digest, outcome_of
 from tests.golden.driver import TWIN, Lane, parameters
 
 
 def main(
     write: Annotated[bool, typer.Option("--write", help="Store the answers of this version.")] = False,
-    save: Annotated[str | None, typer.Option(metavar="VERSION", help="Store the states of this version.")] = None,
-    new: Annotated[bool, typer.Option("--new", help="Save states of cases that have none, and no others.")] = False,
     lane: Annotated[Lane, typer.Option(help="Who makes what is compared.")] = TWIN,
     dump: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write all entries as text.")] = None,
 ) -> None:
     """Compare, or store."""
-    if save is not None:
-        _save(save, new=new)
     if write:
         _write()
     if dump is not None:
         _dump(dump)
-    if save is None and not write and dump is None:
+    if not write and dump is None:
         found = list(differences(lane))
         print("\n".join(found) if found else "every byte is as stored")
         sys.exit(bool(found))
@@ -45,9 +40,6 @@ def _write() -> None:
     for case in CASES:
         outcome = outcome_of(case)
         digests[case.name] = {kind: digest(entries) for kind, entries in outcome.entries.items()}
-        for version in store.versions():
-            if store.has_state(version, case.name):
-                digests[case.name][f"continued from {version}"] = digest(continued(case, version))
         for kind in IN_FULL if case.in_full else ():
             path = store.lines_of(case, kind)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,15 +53,6 @@ def _write() -> None:
 
 def _summary(outcome: Any) -> dict[str, Any]:
     return {"counters": outcome.counters, "replay": outcome.verdict}
-
-
-def _save(version: str, *, new: bool) -> None:
-    before = store.versions()
-    for case in CASES:
-        has_one = any(store.has_state(other, case.name) for other in before)
-        if not case.at_once and not (new and has_one):  # at once, half way nothing is left to do
-            store.save_state(version, case.name, outcome_of(case).saved)
-    print(f'add to FROZEN in tests/golden/store.py: "{version}": "{store.folder_digest(version)}"')
 
 
 def _dump(folder: Path) -> None:

@@ -23,8 +23,6 @@ class Case:
     kafka: Mapping[str, Any] = field(default_factory=dict)
     at_once: bool = False  # all events of a source partition in one transaction, so that messages must be cut
     in_full: bool = False  # releases and messages are stored as they are, for diff
-    reading: int = 1  # revision of what an event's form means, with which the metric versions were registered
-    median: int = 1  # and of the private medians of full
 
 
 def mean(name: str, algorithm: str, every: str = "6h", **more: Any) -> Metric:

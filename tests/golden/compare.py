@@ -7,10 +7,9 @@ from typing import Any
 from tests.golden import commands, store
 from tests.golden.case import Case
 from tests.golden.configurations import CASES
-from tests.golden.corpus import IN_FULL, KINDS, continued, digest, outcome_of
+from tests.golden.corpus import IN_FULL, KINDS, digest, outcome_of
 from tests.golden.difference import excerpts, first_difference
 from tests.golden.driver import TWIN, Lane, parameters
-from tests.support.cover import FULL
 
 REMEDY = "if it must move, see 'Bytes are a contract' in CONTRIBUTING.md"
 Difference = str | None
@@ -39,11 +38,6 @@ def _summary(case: Case) -> dict[str, Any]:
 def digest_difference(case: Case, kind: str, lane: Lane = TWIN) -> Difference:
     """Of everything of a kind."""
     return _digests(case, kind, digest(outcome_of(case, lane).entries[kind]))
-
-
-def continued_difference(case: Case, version: str, lane: Lane = TWIN) -> Difference:
-    """Of what comes after a state that a version has left behind."""
-    return _digests(case, f"continued from {version}", digest(continued(case, version, lane)))
 
 
 def lines_difference(case: Case, kind: str, lane: Lane = TWIN) -> Difference:
@@ -81,16 +75,6 @@ def checks_of(case: Case, lane: Lane) -> Iterator[tuple[Callable[..., Difference
     yield from ((one, (case, lane)) for one in (counters_difference, replay_difference))
     yield from ((digest_difference, (case, kind, lane)) for kind in KINDS)
     yield from ((lines_difference, (case, kind, lane)) for kind in IN_FULL if case.in_full)
-    yield from ((continued_difference, (case, version, lane)) for version in versions_of(case))
-
-
-def versions_of(case: Case) -> list[str]:
-    """Versions that left a state of the case; in short runs two of them, others for each case."""
-    held = [version for version in store.versions() if store.has_state(version, case.name)]
-    if FULL or len(held) <= 2:
-        return held
-    start = CASES.index(case) + 1  # "sharp with groups" has the one that a mutant of an older format needs
-    return [held[(start + step) % len(held)] for step in (0, len(held) // 2)]
 
 
 def _digests(case: Case, kind: str, found: str) -> Difference:

@@ -9,7 +9,6 @@ from tests.golden.case import Case
 from tests.golden.driver import TWIN, Cluster, FileOutcome, Lane, replay, run_file
 from tests.golden.events import end_of
 from tests.golden.schedule import first_half, second_half
-from tests.golden.store import saved_state
 
 KINDS = (
     "file-releases", "file-activations", "file-dead-letters", "messages", "releases", "activations", "dead-letters",
@@ -26,8 +25,6 @@ class Outcome:
     entries: dict[str, list[Entry]]  # by kind, in order
     counters: dict[str, int]  # of the file run
     verdict: list[str]  # of a replay
-    saved: dict[str, Any]  # the state after the first half
-    after: int  # releases of the first half, which are in that state
 
 
 def outcome_of(case: Case, lane: Lane = TWIN) -> Outcome:
@@ -40,23 +37,8 @@ def _outcome(case: Case, lane: Lane) -> Outcome:
     file = run_file(case, lane)
     cluster = Cluster(case, end_of(case.stream), lane)
     first_half(cluster, at_once=case.at_once)
-    saved, after = cluster.state(), len(cluster.written.releases)
     second_half(cluster)
-    return Outcome(_of_file(file) | _of_cluster(cluster), file.counters, replay(cluster), saved, after)
-
-
-def continued(case: Case, version: str, lane: Lane = TWIN) -> list[Entry]:
-    """Messages and releases, with headers, of a cluster that goes on from the state that a version has left behind."""
-    return _continued(case, version, lane)
-
-
-@cache
-def _continued(case: Case, version: str, lane: Lane) -> list[Entry]:
-    cluster = Cluster(case, end_of(case.stream), lane)
-    cluster.take_over(saved_state(version, case.name))
-    second_half(cluster)
-    entries = _of_cluster(cluster)
-    return [*entries["messages"], *entries["releases"]]
+    return Outcome(_of_file(file) | _of_cluster(cluster), file.counters, replay(cluster))
 
 
 def digest(entries: list[Entry]) -> str:

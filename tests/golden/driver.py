@@ -5,10 +5,10 @@ that a change of the package's modules is a change of one file.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 from typer.testing import CliRunner
 
@@ -24,16 +24,16 @@ from shoal.agents.audit.replay.matching import (
 )
 from shoal.agents.cli.main import app
 from shoal.agents.lane import KERNEL, OFF, lane_named
-from shoal.mechanisms.kinds import ALGORITHMS, STATISTICS, statistic_of
+from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.models.config.decay import NEEDS
 from shoal.models.config.file import Config
-from shoal.models.config.terms import Terms
+from shoal.models.config.forms import ALGORITHMS, STATISTICS
 from shoal.models.records import Message
 from shoal.models.times import time_of_text
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import FileRun, Line
-from shoal.stream.group import Released
+from shoal.stream.group import Activated, GroupOutput, Released
 from shoal.stream.parameters import parameters_of
 from shoal.stream.partitioning import PARTITIONERS
 from shoal.stream.release import ReleasePartition
@@ -57,9 +57,7 @@ def config_of(case: Case) -> Config:
     said = [{**USUAL, **metric} for metric in case.metrics]
     metrics = [{key: value for key, value in metric.items() if value is not None} for metric in said]
     tree = {"privacy": {"epsilon": Fraction(10**6)}, "metric": metrics, "kafka": {**case.kafka}}
-    config = Config.model_validate(tree)
-    terms = Terms(case.reading, case.median)
-    return config.under({config.id_of(metric): terms for metric in config.metric})
+    return Config.model_validate(tree)
 
 
 def plan_of(config: Config, sources: int, homes: int) -> TopicPlan:
@@ -73,7 +71,7 @@ def parameters(case: Case) -> dict[str, dict[str, str]]:
     found = {}
     for metric in config.metric:
         found[metric.name] = {"parameters": parameters_of(config, metric)}
-        mechanism = statistic_of(metric)
+        mechanism = statistic_of(metric.parts)
         if isinstance(mechanism, SteppedStatistic):
             found[metric.name]["sums"] = ", ".join(sums.shape() for sums in mechanism.decayed)
     return found
@@ -131,8 +129,7 @@ class Source:
 class Home:
     """A contributions partition, and what release has committed."""
 
-    log: list[Line] = field(default_factory=list)  # from offset `first` on
-    first: int = 0
+    log: list[Line] = field(default_factory=list)
     changelog: dict[bytes, bytes] = field(default_factory=dict)
     machine: ReleasePartition | None = None
     last: Headers | None = None  # of its last release
@@ -211,7 +208,7 @@ class Cluster:
         _trim(self.sources[index].changelog, taken.needs)
         for number, message in taken.messages:
             home, value = self.homes[number], message.encode()
-            home.log.append(Line(home.first + len(home.log), value))
+            home.log.append(Line(len(home.log), value))
             self.written.messages.append((number, value))
 
     def crash_bound(self, index: int) -> None:
@@ -234,12 +231,12 @@ class Cluster:
     def busy(self, index: int) -> bool:
         """Whether a home has something to do."""
         home, machine = self.homes[index], self._release(index)
-        return machine.pending() or (machine.next_offset or 0) < home.first + len(home.log)
+        return machine.pending() or (machine.next_offset or 0) < len(home.log)
 
     def work(self, index: int, messages: int, pieces: int) -> None:
         """Take in so many messages, and do so many pieces of what they make due; nothing is committed."""
         home, machine = self.homes[index], self._release(index)
-        begin = (machine.next_offset or 0) - home.first
+        begin = machine.next_offset or 0
         records = home.log[begin : begin + messages]
         if records and not machine.pending():
             machine.process(records, records[-1].offset + 1)
@@ -263,31 +260,6 @@ class Cluster:
     def crash_release(self, index: int) -> None:
         """Its machine is gone, with what it had not committed."""
         self.homes[index].machine = None
-
-    # ---------------------------------------------------------------- state
-
-    def state(self) -> dict[str, Any]:
-        """What a successor finds: both changelogs, last releases, and messages that were not yet taken in."""
-        offsets = [self._release(index).next_offset or 0 for index in range(HOMES)]
-        return {
-            "sources": [{"changelog": dict(source.changelog)} for source in self.sources],
-            "homes": [
-                {
-                    "changelog": dict(home.changelog), "last": home.last, "first": offset,
-                    "messages": [line.value for line in home.log[offset - home.first :]],
-                }
-                for home, offset in zip(self.homes, offsets, strict=True)
-            ],
-        }  # fmt: skip
-
-    def take_over(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state that some version has left behind."""
-        for source, found in zip(self.sources, state["sources"], strict=True):
-            source.changelog, source.machine = dict(found["changelog"]), None
-        for home, found in zip(self.homes, state["homes"], strict=True):
-            home.changelog, home.machine = dict(found["changelog"]), None
-            home.last, home.first = found["last"], found["first"]
-            home.log = [Line(home.first + number, value) for number, value in enumerate(found["messages"])]
 
 
 def _apply(changelog: dict[bytes, bytes], entries: Iterable[Entry]) -> None:
@@ -355,7 +327,7 @@ def _replay_release(
     )  # fmt: skip
     activations = ActivationMatcher("shoal", f"activations {index}", findings, frozenset(), 10**9)
     while (taken := machine.take()) is not None:
-        releases.expect(_expected(((one.record_key, one.value) for one in taken.releases), "seq"))
+        releases.expect(_expected(taken.releases, "seq"))
         activations.expect(_expected(taken.activations, "level"))
     written = cluster.written
     releases.find(
@@ -366,11 +338,11 @@ def _replay_release(
     return releases.confirmed, activations.confirmed
 
 
-def _expected(made: Iterable[tuple[bytes, bytes]], number: str) -> Iterator[ExpectedRecord]:
-    for key, value in made:
-        name = name_of("shoal", value, number)
+def _expected(made: Iterable[GroupOutput | Activated], number: str) -> Iterator[ExpectedRecord]:
+    for one in made:
+        name = name_of("shoal", one.value, number)
         assert name is not None
-        yield ExpectedRecord(name, key, value)
+        yield ExpectedRecord(name, one.record_key, one.value)
 
 
 # ---------------------------------------------------------------- commands

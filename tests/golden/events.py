@@ -27,7 +27,7 @@ class Stream:
     alike: bool = False  # every unit has about as many events as any other
     in_order: bool = False  # no late events, and nothing that Kafka alone would refuse: a file run sees the same
     refusals: bool = True
-    odd_forms: bool = False  # with records that readings of an event take differently
+    odd_forms: bool = False  # with records that few producers write
     beats: bool = False  # every ten events comes a beat, to all partitions
 
 
@@ -209,7 +209,7 @@ def _refusals() -> Iterator[str]:
     yield '{{"u":"user5","x":1,"t":"yesterday","g":"north",' + place + "}}"
     yield '{{"u":"user5","x":1,"t":{t},"lat":52.01}}'
     yield '{{"u":"user5","x":1,"t":{t},"g":"","lon":13.02}}'
-    yield '{{"u":"user5","x":1,"t":{t},"g":null,"lat":"52","lon":13.02}}'
+    yield '{{"u":"user5","x":1,"t":{t},"g":null,"lat":95,"lon":13.02}}'
     yield '{{"u":"user5","x":1,"t":{t},"g":[],"lat":52,"lon":181}}'
     yield '{{"u":"user5","x":NaN,"t":{t},"g":"north",' + place + "}}"
     yield '{{"u":"user5","x":1,"t":{t},"g":"north",' + place + ',"deep":' + "[" * 201 + "]" * 201 + "}}"
@@ -217,7 +217,7 @@ def _refusals() -> Iterator[str]:
 
 
 def _odd(index: int, now: int) -> Event:
-    """What the first reading refuses or dates otherwise: whole floats, NaN, a byte order mark, digits as text."""
+    """Odd forms: whole floats, NaN, a byte order mark, digits as text."""
     seconds, place = now // SECOND, '"lat":"52.01","lon":" 13.02"'
     user, time, before, after = (
         ("12.0", f'"{seconds}"', "", ""),

@@ -1,6 +1,6 @@
 """What happens to the machines of a case: transactions of many sizes, pauses and crashes, always the same ones.
 
-It comes in two halves. Between them every machine is gone; what its successor finds is the state that saved/ has.
+It comes in two halves. Between them every machine is gone.
 """
 
 from tests.golden.driver import HOMES, SOURCES, Cluster

@@ -10,16 +10,12 @@ import pytest
 from tests.golden import commands, compare, store
 from tests.golden.case import Case
 from tests.golden.configurations import CASES
-from tests.golden.corpus import IN_FULL, KINDS, continued, outcome_of
+from tests.golden.corpus import IN_FULL, KINDS, outcome_of
 from tests.golden.driver import offered
 
 IDS = [store.slug(case.name) for case in CASES]
 FULL = [case for case in CASES if case.in_full]
-STATES = {case: compare.versions_of(case) for case in CASES}
 each_case = pytest.mark.parametrize("case", CASES, ids=IDS)
-each_case_with_states = pytest.mark.parametrize(
-    "case", [case for case in CASES if STATES[case]], ids=[store.slug(case.name) for case in CASES if STATES[case]]
-)
 
 
 def expect_none(*differences: str | None) -> None:
@@ -56,28 +52,6 @@ def test_a_replay_says_what_is_stored(case: Case) -> None:
 @pytest.mark.parametrize("name", commands.NAMES)
 def test_commands_print_what_is_stored(name: str) -> None:
     expect_none(compare.command_difference(name))
-
-
-# ---------------------------------------------------------------- states of the past
-
-
-@each_case_with_states
-def test_what_follows_a_state_of_the_past_is_as_stored(case: Case) -> None:
-    expect_none(*(compare.continued_difference(case, version) for version in STATES[case]))
-
-
-@each_case_with_states
-def test_a_state_of_the_past_goes_on_as_if_it_were_of_this_version(case: Case) -> None:
-    """Releases are a function of key, parameters and events: the version that kept the state makes no difference."""
-    here = outcome_of(case)
-    expected = [entry[2] for entry in here.entries["releases"][here.after :]]
-    found = {version: [entry[2] for entry in continued(case, version) if len(entry) > 2] for version in STATES[case]}
-    assert [version for version, values in found.items() if values != expected] == []
-
-
-@pytest.mark.parametrize("version", store.versions())
-def test_states_of_the_past_are_never_rewritten(version: str) -> None:
-    assert store.folder_digest(version) == store.FROZEN[version]
 
 
 # ---------------------------------------------------------------- the corpus itself
@@ -120,4 +94,3 @@ def test_nothing_is_stored_of_what_is_gone() -> None:
         assert set(store.read(stored)) == names
     assert {path.parent.name for path in store.FOLDER.glob("bytes/*/*")} == {store.slug(case.name) for case in FULL}
     assert {path.stem for path in store.FOLDER.glob("cli/*.json")} == set(commands.NAMES)
-    assert set(store.versions()) == set(store.FROZEN)

@@ -1,17 +1,21 @@
 """Partitions move between workers, willingly or not; no release is lost, doubled or changed on the way."""
 
+import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-import orjson
 import pytest
 
+from shoal.agents.kafka.settings import BOUND, KafkaSettings
+from shoal.agents.kafka.topics import admin
+from shoal.agents.misplaced import Place
+from shoal.agents.open_transactions import OpenTransaction, open_transactions
 from tests.support.backends import mostly
 from tests.support.deployment import Deployment
 from tests.support.kafka import Kafka
 from tests.support.people import visits
-from tests.support.tail import Tail
-from tests.support.workers import shoal, tails, wait_shared, wait_until
+from tests.support.workers import Worker, shoal, tails, wait_shared, wait_until
 
 METRICS = (
     {"name": "hourly"},
@@ -28,31 +32,51 @@ def test_a_worker_frozen_in_the_midst_of_its_work_is_fenced(
     kafka: Kafka, tmp_path: Path, instances: tuple[str | None, str | None], backend: str
 ) -> None:
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": 4}, partitions=4) as shoals:
-        # given two workers, and more events than can be read at once
+        # given two workers, of which one stops dead within a transaction, for longer than its Kafka session lasts
         events = visits(40_000, step=5)
         shoals.oracle.run(events)
         workers = [shoals.worker(instance) for instance in instances]
         shoals.wait_owned(4, 4)
         zombie, heir = sorted(workers, key=lambda worker: -len(worker.partitions("bound")))
-        mine = zombie.partitions("bound")
-        with Tail(kafka, f"{shoals.app}.contributions") as tail:
-            shoals.produce(events[:-100])
-            # when one stops dead after it has sent on some of them, for longer than its Kafka session lasts
-            tail.wait_for(
-                lambda seen: orjson.loads(seen.value or b"{}").get("p") in mine, else_say=lambda: tails(workers)
-            )
-            zombie.freeze()
+        sent = freeze_in_a_transaction(shoals, zombie, events[:-100])
         heir.wait_owns(8)
-        shoals.produce(events[-100:], end=True)
+        shoals.produce(events[sent:], end=True)
         shoals.wait_releases(len(shoals.oracle.releases()))
+        # when it wakes up, then it is fenced and ends with a line that says so, or it hears first that it is out,
+        # and joins again
+        said = len(zombie.said("owns"))
         zombie.thaw()
-        # then it finds itself fenced, says so in one line, and ends
-        assert zombie.exit_status() == 1
-        assert "fenced; another worker owns it now" in zombie.last_word
-        assert zombie.last_word.startswith("shoal: ")
-        # and its partitions went on without it, and without its last words
+        wait_until(lambda: not zombie.alive or len(zombie.said("owns")) > said, 90, lambda: tails(workers))
+        if not zombie.alive:
+            assert zombie.exit_status() == 1
+            assert "fenced; another worker owns it now" in zombie.last_word
+            assert zombie.last_word.startswith("shoal: ")
+        # and the partitions that it had went on without its last words
         shoals.expect_equality()
         shoals.stop_all()
+
+
+def freeze_in_a_transaction(shoals: Deployment, worker: Worker, events: Sequence[bytes]) -> int:
+    """Send events until the worker is frozen with a transaction of bound open; how many were sent."""
+    settings = KafkaSettings(shoals.kafka.bootstrap, shoals.app)
+    changelog = settings.changelog(BOUND, shoals.topic())
+    places = [(changelog, number) for number in worker.partitions("bound")]
+    for sent in range(2_000, len(events), 2_000):
+        shoals.produce(events[sent - 2_000 : sent])
+        for _ in range(20):
+            worker.freeze()
+            if asyncio.run(opened(settings, places)):
+                time.sleep(1)  # that of which the end was sent is over by then
+                if asyncio.run(opened(settings, places)):
+                    return sent
+            worker.thaw()
+            time.sleep(0.02)
+    raise AssertionError("the worker was never met in a transaction")
+
+
+async def opened(settings: KafkaSettings, places: Sequence[Place]) -> list[OpenTransaction]:
+    async with admin(settings) as client:
+        return await open_transactions(client, places)
 
 
 @mostly("python")

@@ -34,7 +34,9 @@ async def delete(kafka: Kafka, topic: str, before: int) -> None:
 
 
 def deploy(kafka: Kafka, folder: Path) -> Deployment:
-    return Deployment(kafka, folder, {"group": "city"}, sources={"events": 1}, partitions=2)
+    """Each bit of the events ends a tick: a transaction for which no release waits may stay open for ten seconds."""
+    metric = {"group": "city", "every": "1m"}
+    return Deployment(kafka, folder, metric, sources={"events": 1}, partitions=2, latency="100ms")
 
 
 @pytest.mark.slow

@@ -9,11 +9,11 @@ from shoal.mechanisms.accounts import Accounts, Site
 from shoal.mechanisms.continual_mean.accounts import MeanAccounts
 from shoal.mechanisms.continual_mean.accounts import Rule as MeanRule
 from shoal.mechanisms.continual_mean.blocks import BlockBounder
+from shoal.mechanisms.overall_accounts import Limit, OverallAccounts, blocks_of
+from shoal.mechanisms.parts.lengths import Even
 from shoal.mechanisms.slot.accounts import Rule as SlotRule
 from shoal.mechanisms.slot.accounts import SlotAccounts
 from shoal.mechanisms.statistic import OneByOne
-from shoal.mechanisms.stepped.accounts import EventAccounts, UnitAccounts
-from shoal.mechanisms.stepped.accounts import Rule as StepRule
 from tests.mechanisms.account_cases import Ledger
 
 LENGTH = 10  # of a period, and of a slot
@@ -29,11 +29,13 @@ def blocks(site: Site) -> Accounts:
 
 
 def in_periods(site: Site) -> Accounts:
-    return UnitAccounts(StepRule(max_contributions=4, groups=2, period=LENGTH), OneByOne(4).add, site)
+    limit = Limit(4, keys=2, leaves_out=True, period=Even(LENGTH))
+    return OverallAccounts(limit, blocks_of(OneByOne(4)), site)
 
 
 def slots(site: Site, unit: int | None = None) -> Accounts:
-    rule = SlotRule(max_contributions=3, slot=LENGTH, unit=unit, max_slots=2, max_cells=2, splits=True)
+    period = None if unit is None else Even(unit)
+    rule = SlotRule(max_contributions=3, slot=Even(LENGTH), unit=period, max_slots=2, max_cells=2, splits=True)
     return SlotAccounts(rule, site)
 
 
@@ -99,6 +101,6 @@ def test_where_the_slot_is_the_unit_there_is_one_account() -> None:
 
 
 def test_where_each_event_is_the_unit_nothing_is_kept() -> None:
-    ledger = Ledger(lambda site: EventAccounts(OneByOne(1).add, site))
+    ledger = Ledger(lambda site: OverallAccounts(Limit(None), blocks_of(OneByOne(1)), site))
     assert counted(ledger, [(3, b"a", "x", 1)])
     assert list(ledger.accounts.of_user(b"a")) == []

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.life import DAY, MOST, expected_releases, in_words, is_default, life_of, uses_life
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.lengths import Even
 from shoal.models.config.metric import MetricSection
 from shoal.stream.parameters import canonical
 from tests.support.effort import examples
@@ -57,25 +59,29 @@ def metric(said: dict[str, Any], cadence: str = "1h", **more: Any) -> MetricSect
 def test_without_a_life_a_metric_is_that_of_365_days(name: str, cadence: str) -> None:
     """The mechanism, hence its noise, its waiting and every plan; and the digest, hence the key."""
     usual, stated = metric(COUNTING[name], cadence), metric(COUNTING[name], cadence, life="365d")
-    assert uses_life(usual)
-    assert is_default(usual)
-    assert statistic_of(usual) == statistic_of(stated)
+    assert uses_life(usual.parts)
+    assert is_default(usual.parts)
+    assert statistic_of(usual.parts) == statistic_of(stated.parts)
     assert canonical(usual) == canonical(stated)
     assert canonical(usual)["life"] == 365 * DAY
-    assert usual.expected_releases == stated.expected_releases == -(-365 * DAY // (usual.cadence or 1))
+    assert (
+        expected_releases(usual.parts)
+        == expected_releases(stated.parts)
+        == expect(usual.parts.length, Even).count(365 * DAY)
+    )
 
 
 @pytest.mark.parametrize("name", COUNTING)
 def test_another_life_is_another_mechanism_and_another_digest(name: str) -> None:
     year, trial = metric(COUNTING[name]), metric(COUNTING[name], life="1d")
-    assert statistic_of(year) != statistic_of(trial)
+    assert statistic_of(year.parts) != statistic_of(trial.parts)
     assert canonical(year) != canonical(trial)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_is_made_for_no_number_of_releases_has_no_default_in_its_digest(name: str) -> None:
     made = metric(OTHERS[name])
-    assert not uses_life(made)
+    assert not uses_life(made.parts)
     assert "life" not in canonical(made)
 
 
@@ -83,17 +89,17 @@ def test_what_is_made_for_no_number_of_releases_has_no_default_in_its_digest(nam
 @given(st.integers(1, 10**6), st.integers(1, 10**5))
 def test_expected_releases_cover_the_life(life: int, cadence: int) -> None:
     made = metric(MEAN, f"{cadence}s", life=f"{life}s")
-    assert (made.expected_releases - 1) * cadence < life <= made.expected_releases * cadence
+    assert (expected_releases(made.parts) - 1) * cadence < life <= expected_releases(made.parts) * cadence
 
 
 @given(st.integers(1, 400))
 def test_a_metric_that_ends_lives_until_then_unless_it_says_otherwise(days: int) -> None:
     end = date(1970, 1, 1) + timedelta(days=days)
     made = metric(PRESENT | {"statistic": "users", "start": "1970-01-01", "end": end.isoformat()})
-    assert (life_of(made), made.expected_releases) == (days * DAY, 24 * days)
-    assert not is_default(made)
+    assert (life_of(made.parts), expected_releases(made.parts)) == (days * DAY, 24 * days)
+    assert not is_default(made.parts)
     stated = made.model_copy(update={"life": 7 * DAY})
-    assert (life_of(stated), stated.expected_releases) == (7 * DAY, 168)
+    assert (life_of(stated.parts), expected_releases(stated.parts)) == (7 * DAY, 168)
 
 
 @pytest.mark.parametrize(("users", "cap", "releases"), [(500, 4, 2000), (None, 4, 4000), (1 << 40, 4, MOST)])
@@ -102,10 +108,10 @@ def test_a_release_per_contribution_is_expected_of_each_that_may_come(
 ) -> None:
     said = {key: value for key, value in (MEAN | {"users": users}).items() if value is not None}
     made = metric(said, every="contribution", max_contributions=cap)
-    assert expected_releases(made) == releases
+    assert expected_releases(made.parts) == releases
 
 
 def test_a_life_in_words() -> None:
     usual, trial = metric(MEAN), metric(MEAN, life="1d")
-    assert in_words(usual) == "life is 365d, by default: 8,760 releases of a group are expected"
-    assert in_words(trial) == "life is 1d: 24 releases of a group are expected"
+    assert in_words(usual.parts) == "life is 365d, by default: 8,760 releases of a group are expected"
+    assert in_words(trial.parts) == "life is 1d: 24 releases of a group are expected"

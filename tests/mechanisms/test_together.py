@@ -134,7 +134,7 @@ def metric(given: dict[str, Any], **more: Any) -> Any:
 )
 def test_all_numbers_of_a_release_count(given: dict[str, Any], numbers: int) -> None:
     def coverage(**more: Any) -> float:
-        statistic: Any = statistic_of(metric(given, **more))
+        statistic: Any = statistic_of(metric(given, **more).parts)
         return float(getattr(statistic, "parts", (statistic,))[0].coverage)
 
     assert coverage() == COVERAGE
@@ -143,7 +143,7 @@ def test_all_numbers_of_a_release_count(given: dict[str, Any], numbers: int) -> 
 
 def test_bounds_of_few_users_fail_less_often_each() -> None:
     few = SLOT | {"statistic": "slot-mean", "algorithm": "few-users", "delta": "1e-6", "failure": "0.01"}
-    made: list[Any] = [statistic_of(metric(few, simultaneous=q)) for q in (None, 1, 100)]
+    made: list[Any] = [statistic_of(metric(few, simultaneous=q).parts) for q in (None, 1, 100)]
     assert [statistic.failure for statistic in made] == [Fraction(1, 100), Fraction(1, 100), Fraction(1, 2000)]
 
 

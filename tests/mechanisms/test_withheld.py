@@ -95,11 +95,11 @@ def test_what_is_published_is_said_in_words() -> None:
         "max_contributions": 9, "every": "1h",
     }  # fmt: skip
     plain, telling = (MetricSection.model_validate(given | {"withheld": says}) for says in (False, True))
-    *clauses, said = ContinualMean.clauses(telling, "loss")
-    assert clauses == list(ContinualMean.clauses(plain, "loss"))
+    *clauses, said = ContinualMean.clauses(telling.parts, "loss")
+    assert clauses == list(ContinualMean.clauses(plain.parts, "loss"))
     assert said == "each release says how many samples came and do not count, or not yet, and what share they are"
-    assert isinstance(statistic_of(telling), CountingMean)
-    assert statistic_of(plain) == ContinualMean.mean(telling)
+    assert isinstance(statistic_of(telling.parts), CountingMean)
+    assert statistic_of(plain.parts) == ContinualMean.mean(telling.parts)
 
 
 def test_its_accounts_hold_what_the_mean_s_hold() -> None:

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.mechanisms.parts.unit import PERIODS, PERSON, USER_SLOT, Unit
 from shoal.mechanisms.privacy.accounting import Loss
-from shoal.mechanisms.spec import ADD_REMOVE, USER_SLOT, VALUES
+from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.config.section import DAY
-from shoal.models.config.unit import PERIODS, PERSON, Unit, parse_unit
+from shoal.models.config.unit import parse_unit
 from shoal.models.loss_numbers import told
 from shoal.models.loss_words import (
     WEEK,

@@ -1,16 +1,19 @@
 """Predicates: what Python says of the same comparison is what holds, and no value decides whether an event counts."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.models.events import MISSING, Refused, parse, read_value, value_getters
+from shoal.mechanisms.parts.of import Fields
+from shoal.models.events import MISSING, Refusal, read_value, value_getters
 from shoal.models.predicates import Predicate
 from tests.support.cover import in_a_loop
 from tests.support.effort import examples
+from tests.support.parsed import parsed
 
 NUMBERS = st.sampled_from(["0", "1", "-1", "0.1", "100", "99.5", "1e2", "-2.5e-3", "9007199254740993"])
 COMPARED = st.builds(
@@ -32,10 +35,16 @@ EVENTS = st.fixed_dictionaries({
 })  # fmt: skip
 
 
+def reader(text: str) -> Callable[[dict[str, Any]], Any]:
+    """The function that finds a predicate's value in an event."""
+    predicate = Predicate.of(text)
+    return value_getters(Fields((predicate.text,), predicate))[0]
+
+
 @examples(100)
 @given(CONDITIONS, EVENTS)
 def test_a_predicate_holds_where_python_says_so(text: str, event: dict[str, Any]) -> None:
-    value = value_getters(Predicate.of(text))[0](event)
+    value = reader(text)(event)
     assert value == int(eval(text, {"true": True, "false": False}, event))
 
 
@@ -47,10 +56,8 @@ def test_whether_an_event_counts_is_decided_by_its_form(
     """Two events with other values of the same kinds are both taken, or both refused for one reason."""
 
     def outcome(event: dict[str, Any]) -> str:
-        try:
-            return str(type(read_value(value_getters(Predicate.of(text))[0](event))))
-        except Refused as refused:
-            return refused.reason
+        value = read_value(reader(text)(event))
+        return value.reason if isinstance(value, Refusal) else str(type(value))
 
     assert outcome(event) == outcome(other)
     assert outcome(event | {field: strange}) == outcome(other | {field: strange})
@@ -59,22 +66,22 @@ def test_whether_an_event_counts_is_decided_by_its_form(
 
 
 def test_a_field_that_decides_nothing_must_be_there_all_the_same() -> None:
-    value = value_getters(Predicate.of("x > 1 or y > 1"))[0]
+    value = reader("x > 1 or y > 1")
     assert value({"x": 2, "y": 0}) == 1
     assert value({"x": 2, "y": "0"}) is None
     assert value({"x": 2}) is MISSING
 
 
 def test_numbers_are_read_as_those_of_events() -> None:
-    tenth = value_getters(Predicate.of("a.b == 0.1"))[0]
-    assert [tenth(parse(raw)) for raw in (b'{"a": {"b": 0.1}}', b'{"a": {"b": 1e-1}}', b'{"a": {"b": 0.11}}')] == [
+    tenth = reader("a.b == 0.1")
+    assert [tenth(parsed(raw)) for raw in (b'{"a": {"b": 0.1}}', b'{"a": {"b": 1e-1}}', b'{"a": {"b": 0.11}}')] == [
         1,
         1,
         0,
     ]
-    exact = value_getters(Predicate.of("n == 9007199254740993"))[0]
+    exact = reader("n == 9007199254740993")
     assert [exact({"n": n}) for n in (9007199254740993, 9007199254740992, 9007199254740992.0)] == [1, 0, 0]
-    assert value_getters(Predicate.of("n > -1e308"))[0](parse(b'{"n": -1e400}')) == 0
+    assert reader("n > -1e308")(parsed(b'{"n": -1e400}')) == 0
 
 
 @in_a_loop

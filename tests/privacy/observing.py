@@ -159,7 +159,7 @@ class WatchedCluster(Cluster):
             released = take()
             if released is not None:
                 self.seen.releases += [release.value for release in released.releases]
-                self.seen.activations += [value for _, value in released.activations]
+                self.seen.activations += [activated.value for activated in released.activations]
                 self.seen.state_keys.append(without_parts((key, value is None) for key, value in released.changelog))
             return released
 

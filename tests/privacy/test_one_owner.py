@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.log import NotOwner
 from shoal.models.errors import AuditError, LedgerError
-from shoal.models.tables import Activation
+from shoal.models.tables import ActivationRow
 from shoal.models.version import VersionId
 from tests.support.cover import in_a_loop
 from tests.support.streams import (
@@ -203,7 +203,7 @@ def test_an_ended_version_logs_no_activation_of_another_input(tmp_path: Path, ur
         after = ledger.of("shoal").standing()
         assert (after.heads, after.activated) == (before.heads, before.activated)
         with ledger.database.read() as connection:
-            assert connection.scalar(select(func.count()).select_from(Activation)) == len(before.activated)
+            assert connection.scalar(select(func.count()).select_from(ActivationRow)) == len(before.activated)
 
 
 def test_an_input_that_makes_all_releases_again_and_not_an_activation_is_another_one(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from shoal.mechanisms.counters.binary import BinaryCounter, BinaryTree
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.noise import laplace
 from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.hides import PerKey
 from shoal.mechanisms.selection.median import median_bin
 from shoal.mechanisms.statistic import Estimate
 from shoal.stream.group import GroupState
@@ -74,7 +76,7 @@ def actual_scale(scale: Fraction) -> Fraction:
 def test_naive_sums_of_neighbours_differ_by_what_one_user_may_move(cfg, pair):
     # given the same key over two neighbours
     metric = metric_of(cfg)
-    mechanism, section = metric.parameters, metric.section
+    mechanism, parts = metric.parameters, metric.parts
     assert isinstance(mechanism, Naive)
     assert isinstance(mechanism.tree, BinaryTree)
     one, other = (exact_sums(metric, watch_file(cfg, raws(rows))) for rows in (pair.first, pair.second))
@@ -85,9 +87,9 @@ def test_naive_sums_of_neighbours_differ_by_what_one_user_may_move(cfg, pair):
         differences = [a - b for a, b in zip(one[group], other[group], strict=True)]
         moved = sum(abs(now - before) for now, before in zip(differences, [0, *differences], strict=False))
         # and all that a user moves in a group, over all releases, is within the cap
-        assert moved <= section.cap * GRID
+        assert moved <= parts.samples * GRID
         loss += Fraction(moved * mechanism.tree.height) / actual_scale(mechanism.tree.scale)
-    assert loss <= section.epsilon
+    assert loss <= parts.budget.epsilon
 
 
 def exact_sums(metric: Metric, seen: Watched) -> dict[str | None, list[int]]:
@@ -117,9 +119,9 @@ def test_a_user_who_does_all_that_is_allowed_moves_exactly_the_cap(cfg):
     )
     one, other = exact_sums(metric, watch_file(cfg, low)), exact_sums(metric, watch_file(cfg, high))
     moved = {group: other[group][-1] - one[group][-1] for group in one}
-    groups = metric.section.max_groups_per_user if metric.section.group else 1
-    assert sorted(moved.values(), reverse=True)[:groups] == [metric.section.cap * GRID] * groups
-    assert sum(moved.values()) == groups * metric.section.cap * GRID
+    groups = 1 if metric.parts.place is None else expect(metric.parts.hides.limits, PerKey).keys
+    assert sorted(moved.values(), reverse=True)[:groups] == [metric.parts.samples * GRID] * groups
+    assert sum(moved.values()) == groups * metric.parts.samples * GRID
 
 
 # ---------------------------------------------------------------- full
@@ -158,7 +160,7 @@ class Heads:
 @given(st.sampled_from(FULL), neighbours(size=80))
 def test_full_sums_of_neighbours_differ_level_by_level_by_what_one_user_may_move(cfg, pair: Neighbours):
     # given a run, and its neighbour's in which the priors came out the same
-    mechanism, section = metric_of(cfg).parameters, metric_of(cfg).section
+    mechanism, budget = metric_of(cfg).parameters, metric_of(cfg).parts.budget
     assert isinstance(mechanism, Full)
     one, other = Heads(), Heads()
     seen = one.run(cfg, pair.first)
@@ -183,7 +185,7 @@ def test_full_sums_of_neighbours_differ_level_by_level_by_what_one_user_may_move
             assert level.half_width or mechanism.sigma is None
             loss += Fraction(moved * level.tree.height) / actual_scale(level.tree.scale)
     # so the whole run cost at most what was charged
-    assert loss <= section.epsilon
+    assert loss <= budget.epsilon
 
 
 MANY = [f"u{number}" for number in range(12)]
@@ -242,7 +244,7 @@ GIVEN = [
 @examples(30)
 @given(st.sampled_from(GIVEN), neighbours(size=80))
 def test_sums_around_a_given_prior_differ_by_what_one_user_may_move(cfg, pair: Neighbours):
-    mechanism, section = metric_of(cfg).parameters, metric_of(cfg).section
+    mechanism, budget = metric_of(cfg).parameters, metric_of(cfg).parts.budget
     assert isinstance(mechanism, GivenPrior)
     # given two neighbours, whose traces are the same but for noised numbers
     one, other = Heads(), Heads()
@@ -255,7 +257,7 @@ def test_sums_around_a_given_prior_differ_by_what_one_user_may_move(cfg, pair: N
             moved = sum(abs(now - before) for now, before in zip(differences, [0, *differences], strict=False))
             assert moved <= tree.width
             loss += Fraction(moved * tree.height) / actual_scale(tree.scale)
-    assert loss <= section.epsilon
+    assert loss <= budget.epsilon
 
 
 # ---------------------------------------------------------------- several coordinates
@@ -272,7 +274,7 @@ JOINT = [
 @examples(20)
 @given(st.sampled_from(JOINT), neighbours(size=80))
 def test_all_coordinates_of_a_user_together_move_by_what_epsilon_is_for(cfg, pair: Neighbours):
-    mechanism, section = metric_of(cfg).parameters, metric_of(cfg).section
+    mechanism, budget = metric_of(cfg).parameters, metric_of(cfg).parts.budget
     assert isinstance(mechanism, Coordinates)
     one, other = Heads(), Heads()
     assert one.run(cfg, pair.first).pattern() == other.run(cfg, pair.second).pattern()
@@ -288,7 +290,7 @@ def test_all_coordinates_of_a_user_together_move_by_what_epsilon_is_for(cfg, pai
                 differences = [a[counter] - b[counter] for a, b in zip(*heads, strict=True)]
                 moved = sum(abs(now - before) for now, before in zip(differences, [0, *differences], strict=False))
                 loss += Fraction(moved * tree.height) / actual_scale(tree.scale)
-    assert loss <= section.epsilon
+    assert loss <= budget.epsilon
 
 
 # ---------------------------------------------------------------- composition

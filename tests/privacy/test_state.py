@@ -64,26 +64,6 @@ def test_a_changelog_that_lost_a_user_is_refused(data):
         restored({key: value for key, value in changelog.items() if key not in lost})
 
 
-def of_format_2(changelog: dict[bytes, bytes]) -> dict[bytes, bytes]:
-    """The same state as versions before wrote it: a record for each name, and no period without end."""
-    mark = orjson.loads(changelog[MARK])
-    del mark["record"], mark["needs"]
-    found = {MARK: orjson.dumps(mark | {"format": 2})}
-    for name, held in names_of(changelog).items():
-        tag = name[: name.index(b"\x00") + 1]
-        found[tag + name[len(tag) + 8 :]] = held
-    return found
-
-
-@given(st.data())
-def test_a_changelog_of_format_2_that_lost_a_user_is_refused(data):
-    changelog = of_format_2(committed([event(user, group) for user in "abc" for group in "xy"]))
-    lost = data.draw(st.sets(st.sampled_from(sorted(changelog.keys() - {MARK})), min_size=1))
-    assert restored(changelog).count("m0", "a", "x") == 1
-    with pytest.raises(FailStop, match="users would start again at count 0"):
-        restored({key: value for key, value in changelog.items() if key not in lost})
-
-
 def test_where_counts_are_hidden_the_message_about_lost_users_has_none(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fail_stop, "_discretion", True)
     said = set()

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.parts.unit import Unit
 from shoal.models.config.file import Config
-from shoal.models.config.unit import Unit, charge, parse_unit
+from shoal.models.config.unit import charge, parse_unit
 from shoal.stream.deltas.record import decode
 from shoal.stream.state_mark import MARK
 from tests.privacy.observing import Neighbours, Watched, WatchedCluster, neighbours, raws, watch_file
@@ -49,7 +50,7 @@ def bounds(cfg: Config) -> tuple[Unit, int]:
     (metric,) = plan_of(cfg).metrics
     assert isinstance(metric.parameters, Stepped)
     assert metric.parameters.sample_grid.steps == STEPS
-    return metric.section.of, metric.parameters.max_contributions * STEPS
+    return metric.parts.unit, metric.parameters.max_contributions * STEPS
 
 
 def unit_of(unit: Unit, events: Sequence[Event], index: int) -> Hashable:
@@ -94,7 +95,7 @@ def test_a_user_with_a_limit_of_events_moves_as_much_as_the_ledger_is_charged_fo
     """From events to users: streams that differ in one user differ in so many events (d_E <= k d_U)."""
     cfg = sums(**EVENTS, max_events_per_user=most, group="g")
     (metric,), ledger = cfg.metric, parse_unit("user")
-    epsilon, _ = charge(ledger, metric.privacy_unit, metric.epsilon, metric.delta)
+    epsilon, _ = charge(ledger, metric.parts.unit, metric.epsilon, metric.delta)
     plan, largest = plan_of(cfg), 0
     for pattern in product(product((3, 9), "xy"), repeat=3):
         events = [Event("a", time, group) for time, group in pattern]

@@ -10,7 +10,7 @@ from tests.stream.simulation import SECRET, apply, config
 
 SECOND = 1_000_000
 IDLE = 8 * SECOND  # in steps of two seconds
-CLOCK = "t|0|fold|300000000|2"
+CLOCK = "t|0|fold|300000000"
 
 
 def release(cfg=None, *, sources=1, **options) -> ReleasePartition:

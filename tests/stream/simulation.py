@@ -11,10 +11,11 @@ from typing import Any
 
 import orjson
 
+from shoal.mechanisms.parts.lengths import INSTANT
 from shoal.mechanisms.statistic import PART_BITS, PART_MASK
 from shoal.models.config.file import Config
 from shoal.models.records import Message, Row
-from shoal.models.times import end_of_tick, iso
+from shoal.models.times import iso
 from shoal.stream.bound import BoundPartition
 from shoal.stream.deltas.record import CLEARED, PREFIX, decode
 from shoal.stream.file_run import FileRun, Line, beat_line
@@ -35,11 +36,18 @@ def config(*metrics: dict[str, Any], **kafka: Any) -> Config:
     }  # fmt: skip
     of_means = {"users": 4, "algorithm": "full", "every": "10s", "failure": "0.999"}
     named = [
-        usual | ({} if {"step", "slot"} & metric.keys() else of_means) | {"name": f"m{index}"} | metric
+        with_short_life(usual | ({} if {"step", "slot"} & metric.keys() else of_means) | {"name": f"m{index}"} | metric)
         for index, metric in enumerate(metrics)
     ]
     said = [{key: value for key, value in one.items() if value is not None} for one in named]
     return Config.model_validate({"privacy": {"epsilon": Fraction(100)}, "metric": said, "kafka": kafka})
+
+
+def with_short_life(metric: dict[str, Any]) -> dict[str, Any]:
+    """The metric with a life of an hour if it takes one: opening a counter for a year of short steps takes seconds."""
+    is_sharp = metric.get("algorithm", "sharp") == "sharp" or metric.get("relation") == "add-remove"
+    has_life = is_sharp and metric.get("every") != "contribution" and not metric.get("slot")
+    return ({"life": "1h"} if has_life else {}) | metric
 
 
 def event(user: str, value: float, time: int, **more: Any) -> bytes:
@@ -99,7 +107,7 @@ class Cluster:
         times = [orjson.loads(line.value)["t"] for source in self.sources for line in source.log if line.value]
         if times:
             latest = max(times) * 10**6
-            ends = [end_of_tick(latest, metric.every or 1) for metric in self.plan.metrics]
+            ends = [(metric.length or INSTANT).end_after(latest) for metric in self.plan.metrics]
             self.end(iso(max(ends)).encode())
 
     def send(self, found: Iterable[tuple[str, int]], first: int, every: int = 0) -> int:
@@ -260,7 +268,7 @@ def trim(changelog: dict[bytes, bytes]) -> None:
 
 
 def names_of(changelog: dict[bytes, bytes]) -> dict[bytes, bytes]:
-    """What a log holds, by tag, period and name: as the records of a format before were."""
+    """What a log holds, by tag, period and name: as a record for each name would."""
     found: dict[bytes, bytes] = {}
     for key, value in sorted(changelog.items()):
         for section in decode(key, value).sections() if key.startswith(PREFIX) else ():
@@ -268,7 +276,7 @@ def names_of(changelog: dict[bytes, bytes]) -> dict[bytes, bytes]:
             if section.kind == CLEARED:
                 for name in [name for name in found if name.startswith(before)]:
                     del found[name]
-            held = held_in(section.entries, section.width, fixed=section.fixed)
+            held = held_in(section.entries, section.width)
             found |= {before + name: number for name, number in held}
     return found
 

@@ -17,8 +17,9 @@ from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum, AllWindowS
 from shoal.mechanisms.sums.running import RunningSummer
 from shoal.models.config.file import Config
 from shoal.models.errors import InputError
+from shoal.models.releases.record import record_of
 from shoal.models.times import iso, time_of_text
-from shoal.stream.any_window import History, seen, stated, tells_windows
+from shoal.stream.any_window import History, tells_windows, with_nodes
 from tests.stream.simulation import config, event, run_file
 from tests.support.cover import in_a_loop
 from tests.support.effort import examples
@@ -38,22 +39,20 @@ def released(cfg: Config, events: list[bytes], group: str | None = None) -> list
 
 
 def mechanism(cfg: Config) -> Stepped:
-    found = statistic_of(cfg.metric[0])
+    found = statistic_of(cfg.metric[0].parts)
     assert isinstance(found, Stepped)
     return found
 
 
 def history(cfg: Config, releases: list[dict[str, Any]], read: list[int] | None = None) -> History:
     """What anyone who has the releases and the configuration can make; `read` gets the seqs that were looked at."""
-    section, of = cfg.metric[0], mechanism(cfg)
-    terms = stated(section, of)
 
     def look(seq: int) -> Any:
         if read is not None:
             read.append(seq)
-        return seen(releases[seq - 1], terms)
+        return with_nodes(record_of(orjson.dumps(releases[seq - 1])))
 
-    return History(section, of, "here", len(releases), look)
+    return History(cfg.metric[0].parts, mechanism(cfg), "here", len(releases), look)
 
 
 # ---------------------------------------------------------------- what is told
@@ -222,7 +221,7 @@ def test_few_releases_are_read():
 def test_which_metrics_tell_windows():
     window = {"kind": "window", "length": "10s"}
     cfg = config(summed(), summed({"kind": "none"}), summed(window), {}, {"statistic": "mean", "step": "5s"})
-    assert [tells_windows(section) for section in cfg.metric] == [True, True, False, False, True]
+    assert [tells_windows(section.parts) for section in cfg.metric] == [True, True, False, False, True]
     with pytest.raises(ValueError, match="tell windows"):
         mechanism(config(summed(window))).window(1, 1, lambda t: t, lambda t: Step(0, ()))
 
@@ -260,8 +259,8 @@ def test_releases_of_another_configuration_are_refused(other):
 def test_what_is_no_release_is_refused(change):
     cfg = config(summed())
     releases = released(cfg, STREAM)
-    with pytest.raises(ValueError, match="no release|no integer|invalid literal"):
-        seen(releases[0] | change, {})
+    with pytest.raises(ValueError, match="no release with nodes"):
+        with_nodes(record_of(orjson.dumps(releases[0] | change)))
 
 
 def test_a_release_without_its_nodes_is_refused():

@@ -14,7 +14,7 @@ from shoal.models.times import iso
 from shoal.stream import pieces
 from shoal.stream.bound import BoundPartition
 from shoal.stream.file_run import FileRun, Line, beat_line
-from shoal.stream.group import Release, Released
+from shoal.stream.group import GroupOutput, Released
 from shoal.stream.open_ticks import open_ticks
 from shoal.stream.topic import plan_topic
 from tests.privacy.attended import SECOND, USUAL, present
@@ -24,7 +24,7 @@ from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 LATER = {"name": "later", "start": "1970-01-01T00:02:30Z"}
-CLOCK = "t|0|fold|300000000|2|beats"
+CLOCK = "t|0|fold|300000000|beats"
 
 
 def bound(cfg: Config, items: dict[bytes, bytes] | None = None, *retired: str) -> BoundPartition:
@@ -246,7 +246,7 @@ def test_groups_that_are_not_released_cut_no_releases():
         taken.before_closing()
         for is_released in (False, False, False, False, True, False, False, False, False, True, True):
             taken.made.closed += 1
-            taken.made.releases += [Release(0, "m", "", 0, b"", ())] * is_released
+            taken.made.releases += [GroupOutput(0, "m", "", 0, b"", ())] * is_released
             taken.after_closing(is_open=True)
         taken.after_closing(is_open=False)
         while (one := taken.take()) is not None:

@@ -134,11 +134,14 @@ def test_what_breaks_a_reader_is_bad_input_and_not_the_end_of_the_stream(monkeyp
     def broken(*_: object) -> None:
         raise RuntimeError("a bug in reading")
 
-    for name in ("bound.parse", "event_time.read_time", "source.intake.read_user"):
+    for name in (
+        "models.events.orjson.loads", "models.events.time_of_number", "models.events.name_bytes",
+        "stream.topic.read_value",
+    ):  # fmt: skip
         machine = bound(config(NAIVE))
         with monkeypatch.context() as patch:
-            patch.setattr(f"shoal.stream.{name}", broken)
-            feed(machine, event("a", 1, 100))
+            patch.setattr(f"shoal.{name}", broken)
+            feed(machine, b'{"u": 7, "x": 1, "t": 100}')
         assert reasons(machine) == ["error"], name
         assert machine.users == 0
 

@@ -52,7 +52,7 @@ def test_the_mechanism_is_one_mean_for_each_coordinate():
     first, second = metric.parameters.parts
     assert isinstance(first, Naive)
     assert (first.epsilon, second.epsilon, section.epsilon) == (Fraction(1, 4), Fraction(1, 4), Fraction(1, 2))
-    assert [(part.grid.low, part.grid.high) for part in (first, second)] == list(section.ranges)
+    assert [(part.grid.low, part.grid.high) for part in (first, second)] == list(section.parts.ranges)
 
 
 def test_blocks_carry_a_sum_for_each_coordinate():

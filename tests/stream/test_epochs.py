@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.models.config.file import Config
-from shoal.models.config.terms import Terms
 from shoal.models.errors import FailStop
 from shoal.models.times import iso
 from shoal.stream.file_run import Line
@@ -37,7 +36,7 @@ def raised(cfg: Config, epoch: int) -> Config:
     """The configuration with version 2 of each metric, registered after so many restarts."""
     later = tuple(metric.model_copy(update={"version": 2}) for metric in cfg.metric)
     newer = cfg.model_copy(update={"metric": later})
-    return newer.under({newer.id_of(metric): Terms(epoch=epoch) for metric in later})
+    return newer.in_epochs({newer.id_of(metric.parts): epoch for metric in later})
 
 
 def deploy(cluster: Cluster, cfg: Config, *, added: bool) -> None:

@@ -108,7 +108,7 @@ def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, 
     expected = run_file(cfg, events)
     # when they are spread over partitions, and machines work, crash and recover in any order; releases per contribution
     # follow one source partition
-    cluster = Cluster(cfg, 1 if any(metric.cadence is None for metric in cfg.metric) else sources, homes)
+    cluster = Cluster(cfg, 1 if any(metric.length is None for metric in cfg.metrics) else sources, homes)
     cluster.produce(events)
     cluster.end(b"2000-01-01T00:00:00Z")
     for action, where, amount in schedule:

@@ -113,4 +113,4 @@ def test_lines_of_a_file_move_clocks_however_far_ahead_they_are():
 )
 def test_by_default_a_time_is_ahead_by_no_more_than_the_cadence_from_five_minutes_to_an_hour(every, limit):
     (section,) = config({"every": every, "algorithm": "naive"}).metric
-    assert section.ahead_limit == limit * SECOND
+    assert section.parts.source.max_ahead == limit * SECOND

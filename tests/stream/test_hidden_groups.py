@@ -17,7 +17,7 @@ SECOND = 10**6
 COUNT = {"group": "g", "statistic": "count", "value": None, "range": None, "delta": "1e-6", "step": "1s"}
 FOUND = present(COUNT)
 IN_WINDOWS = present({**COUNT, "decay": {"kind": "window", "length": "4s"}})
-CLOCK = "t|0|fold|300000000|2|beats"
+CLOCK = "t|0|fold|300000000|beats"
 
 
 def plan(cfg: Config = FOUND) -> TopicPlan:

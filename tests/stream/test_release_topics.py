@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import orjson
 import pytest
 
 from shoal.models.errors import FailStop
@@ -13,9 +12,7 @@ from shoal.stream.release import ReleasePartition
 from shoal.stream.table.inventory import REACHED
 from shoal.stream.topic import plan_topic
 from tests.stream.fed import CLOCK, IDLE, SECOND, committed, message, release, restore, taken
-from tests.stream.older_states import before_seals, changed_and_sealed
 from tests.stream.simulation import SECRET, STAMP, apply, config, event
-from tests.support.cover import in_a_loop
 
 
 def more(number: int, *labels: str, clock: int = 100) -> Message:
@@ -136,76 +133,6 @@ def run(machine: ReleasePartition, log: list[Line], changelog: dict[bytes, bytes
         machine = two_topics()
         machine.restore(changelog)
     return released
-
-
-@in_a_loop
-@pytest.mark.parametrize("cut", [1, 2, 9])
-@pytest.mark.parametrize("passed_over", [3, 6, 9])
-def test_messages_that_an_older_version_passed_over_are_read_again(passed_over, cut):
-    # given what would have been released, had nobody had an older configuration
-    machine = two_topics()
-    machine.start(0)
-    expected = run(machine, LOG, {}, cut=9)
-    # given a state of the time in which a worker passed over messages of a topic that it did not know
-    changelog: dict[bytes, bytes] = {}
-    machine = release()
-    machine.process([line for line in LOG[:passed_over] if b'"more"' not in (line.value or b"")], passed_over)
-    machine.work()
-    found = taken(machine)
-    apply(changelog, found.changelog)
-    released = [one.value for one in found.releases]
-    changelog = before_seals(changelog, None)
-    # when a worker takes over that knows it, and is killed now and then
-    machine = two_topics()
-    machine.restore(changelog)
-    released += run(machine, LOG, changelog, cut=cut)
-    # then nothing is missing, nothing is there twice, and that is over for good
-    assert sorted(released) == sorted(expected)
-    assert machine.counters["repeated_messages"] == 0
-    assert "reread" not in orjson.loads(changelog[b"\x00mark"])
-
-
-def test_of_a_topic_that_an_older_version_left_behind_the_numbers_are_found_again():
-    # given a state of the time in which nobody remembered a topic whose metrics were retired
-    changelog: dict[bytes, bytes] = {}
-    machine = release()
-    machine.process([line for line in LOG if b'"more"' not in (line.value or b"")], len(LOG))
-    machine.work()
-    apply(changelog, taken(machine).changelog)
-    changelog = before_seals(changelog, None)
-    # when a worker takes over that reads it as little
-    machine = restore(changelog, retired=frozenset({"b/1"}), former={"more": 2})
-    assert machine.next_offset == 0
-    machine.process(LOG, len(LOG))
-    machine.work()
-    found = taken(machine)
-    apply(changelog, found.changelog)
-    # then nothing is released again, and a later configuration that reads the topic knows which message is next
-    assert found.releases == []
-    machine = two_topics(version=2)
-    machine.restore(changelog)
-    assert machine.next_offset == len(LOG)
-    with pytest.raises(FailStop, match="message 6 of topic more, partition 0 .* where 5 was due"):
-        machine.receive(Message("more", 0, 6, 0, 0, None, False, {}), len(LOG))
-    machine.receive(Message("more", 0, 5, 0, 0, None, False, {}), len(LOG))
-
-
-def test_only_an_older_state_is_read_again():
-    changelog, _ = committed()
-    machine = two_topics()
-    machine.restore(changelog)
-    assert machine.next_offset == orjson.loads(changelog[b"\x00mark"])["offset"]
-    changelog = before_seals(changelog, None)
-    again = two_topics()
-    again.restore(changelog)
-    assert again.next_offset == 0
-
-
-def test_what_counted_already_is_not_counted_again_where_its_numbers_were_forgotten():
-    changelog, _ = committed()
-    changelog = changed_and_sealed(changelog, clocks={})
-    with pytest.raises(FailStop, match="has metric m0/1 and forgot how far topic events was read.*raise the version"):
-        restore(changelog)
 
 
 SLOTTED = {"statistic": "slot-mean", "algorithm": "baseline", "slot": "10s", "group": "g", "max_cells": 2}

@@ -202,7 +202,7 @@ def test_what_cannot_be_used_is_refused_and_touches_nothing(monkeypatch):
         b'{"u":"a","t":1,"lat":1,"lon":2}', b'{"u":"a","t":1,"lat":91,"lon":2,"x":1}', b'{"u":"a","t":1,"lat":1,"x":1}',
         b'{"u":"a","t":1,"lat":1,"lon":"east","x":1}', b'{"t":1,"lat":1,"lon":2,"x":1}',
     )  # fmt: skip
-    monkeypatch.setattr("shoal.stream.source.intake.read_value", lambda _: 1 // 0)
+    monkeypatch.setattr("shoal.stream.topic.read_value", lambda _: 1 // 0)
     stage.run(b'{"u":"a","t":1,"lat":1,"lon":2,"x":1}')
     reasons = [orjson.loads(letter)["reason"] for taken in stage.taken for letter in taken.dead_letters]
     assert reasons == ["no-value", "bad-lat", "no-lon", "bad-lon", "no-user", "error"]

@@ -137,11 +137,12 @@ def test_a_mean_over_a_window_in_which_nothing_came_is_no_release():
 
 
 def test_a_decayed_mean_is_clamped_and_a_sum_never_is():
-    events = [event("a", 1, 100 + n) for n in range(40)]
-    decay = {"kind": "none"}
-    means = released(config(summed(decay, statistic="mean", epsilon="0.001", version=2)), events)
-    assert {one["value"] for one in means} == {0.0, 1.0}
-    assert any(one["value"] < 0 for one in released(config(summed(decay, epsilon="0.001")), events))
+    # given much noise, which is another in each of ten groups
+    events = [event("a", 1, 100 + n // 10, g=f"g{n % 10}") for n in range(400)]
+    noisy = summed({"kind": "none"}, epsilon="0.001", group="g", max_groups_per_user=10)
+    # then
+    assert {one["value"] for one in released(config(noisy | {"statistic": "mean"}), events)} == {0.0, 1.0}
+    assert any(one["value"] < 0 for one in released(config(noisy), events))
 
 
 def test_a_count_needs_no_value_no_range_and_no_epsilon():
@@ -277,4 +278,4 @@ def test_state_without_this_metrics_steps_cannot_be_another_ones():
     mechanism = plan.metrics[0].parameters
     assert isinstance(mechanism, Stepped)
     assert mechanism.rest == 1_000_000
-    assert Fraction(plan.metrics[0].section.epsilon) == 1
+    assert Fraction(plan.metrics[0].parts.budget.epsilon) == 1

@@ -54,7 +54,7 @@ def test_rows_wait_in_the_runs_that_they_came_in(sizes: list[int], pauses: list[
     # then each run has one record of its own, and all rows are there once
     changelog |= written(waiting)
     assert len(changelog) == runs
-    ((_, found),) = waiting.rows("basket", 6, every=10)
+    ((_, found),) = waiting.rows("basket", 6, start=60)
     assert [tuple(one) for one in found] == sorted(due)
     assert waiting.count == len(due)
     # and they leave nothing there
@@ -92,7 +92,7 @@ def test_partials_add_up_to_their_exact_sums(blocks: list[tuple[list[tuple[int, 
     for name, value in (changelog | written(waiting)).items():
         again.restore("basket", name, value)
     assert again.take_changes() == []
-    ((group, came),), ((_, due),) = waiting.rows("basket", 6, every=10), again.rows("basket", 6, every=10)
+    ((group, came),), ((_, due),) = waiting.rows("basket", 6, start=60), again.rows("basket", 6, start=60)
     assert (group, came) == ("", due)
     assert {one.level << 8 | one.number: list(one[4:]) for one in due} == expected
     assert {one[:2] for one in due} == {(60, "")}

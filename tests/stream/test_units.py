@@ -78,6 +78,22 @@ def test_a_user_must_be_in_one_partition():
     assert {reason for stage in stages for reason in reasons(stage)} == {"wrong-partition"}
 
 
+PRESENT = {"relation": "add-remove", "algorithm": None, "failure": None, "start": "1970-01-01", "life": "1h"}
+
+
+@pytest.mark.parametrize("relation", [{}, PRESENT])
+def test_a_late_record_is_late_wherever_its_user_belongs(relation):
+    plan, found = plan_of(sums(**PERIOD | relation), sources=4), []
+    # given four partitions, one of which is anna's, at 00:12
+    for index in range(4):
+        stage = Stage(plan, partition=index)
+        stage.clock(12, "shoal-beat")
+        # when anna's record of the period before comes
+        found += reasons(stage.run(Event("anna", 3)))
+    # then lateness is the first of two reasons elsewhere, too
+    assert found == ["late"] * 4
+
+
 @pytest.mark.parametrize("unit", ["user", "user-10s", "event"])
 def test_what_cannot_be_used_is_refused_and_touches_nothing(unit, monkeypatch):
     cap = {} if unit != "event" else {"max_contributions": None}
@@ -88,7 +104,7 @@ def test_what_cannot_be_used_is_refused_and_touches_nothing(unit, monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError("a bug in reading")
 
-    monkeypatch.setattr("shoal.stream.source.intake.read_value", broken)
+    monkeypatch.setattr("shoal.stream.topic.read_value", broken)
     stage.run(Event("a", 1))
     assert reasons(stage)[3:] == ["error"]
     assert not stage.state

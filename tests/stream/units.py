@@ -69,10 +69,10 @@ class Stage:
         raws = [event if isinstance(event, bytes) else event.raw() for event in events]
         self.log += [Line(len(self.log) + n, raw, timestamp=STAMP) for n, raw in enumerate(raws)]
 
-    def clock(self, seconds: int) -> None:
-        """A record that moves the clock."""
+    def clock(self, seconds: int, header: str = "shoal-clock") -> None:
+        """A record that moves the clock; with the header `shoal-beat` also where presence is protected."""
         text = f"1970-01-01T00:{seconds // 60:02}:{seconds % 60:02}Z".encode()
-        self.log.append(Line(len(self.log), None, timestamp=STAMP, headers=(("shoal-clock", text),)))
+        self.log.append(Line(len(self.log), None, timestamp=STAMP, headers=((header, text),)))
 
     def process(self, count: int = 1_000_000) -> None:
         """Without a commit."""

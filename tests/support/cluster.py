@@ -23,8 +23,9 @@ from aiokafka.errors import KafkaError
 
 from shoal.agents.broker import jars, process
 from shoal.agents.broker.process import HOST, LOGGING, READY, free_port
+from shoal.mechanisms.parts.lengths import Even
 from shoal.models.records import CLOCK_HEADER
-from shoal.models.times import end_of_tick, iso
+from shoal.models.times import iso
 from shoal.stream.partitioning import PARTITIONERS
 from tests.support.kafka import Brokers, Kafka
 from tests.support.workers import wait_until
@@ -255,7 +256,7 @@ class Stream:
             self.sent += 1
             await asyncio.sleep(max(0.0, began + self.sent * self._pause - time.monotonic()))
         await asyncio.gather(*waiting)
-        end = [(CLOCK_HEADER, iso(end_of_tick(self._latest(self._events), self._tick)).encode())]
+        end = [(CLOCK_HEADER, iso(Even(self._tick).end_after(self._latest(self._events))).encode())]
         for partition in range(self._partitions):
             await producer.send_and_wait(self._topic, None, b"", partition=partition, headers=end)
         await producer.stop()

@@ -28,7 +28,7 @@ from shoal.agents.kafka.produce import produce_file
 from shoal.agents.kafka.settings import settings_of
 from shoal.agents.kafka.topics import verify_topics
 from shoal.models.records import CLOCK_HEADER
-from shoal.models.tables import Activation, Release
+from shoal.models.tables import ActivationRow, ReleaseRow
 from shoal.models.times import iso
 from shoal.stream.file_run import Line, line_of
 from tests.support import nursery
@@ -338,7 +338,7 @@ def opened_ledger(config: Path) -> Iterator[Ledger]:
 def read_log(config: Path) -> tuple[list[Any], list[Any]]:
     """Releases with their hashes, and activations, as SQL has them."""
     with opened_ledger(config) as ledger, ledger.database.read() as connection:
-        r, a = Release, Activation
+        r, a = ReleaseRow, ActivationRow
         releases = select(r.app, r.metric, r.version, r.group, r.seq, r.id, r.at, r.body, r.previous_hash, r.hash)
         activations = select(a.app, a.metric, a.version, a.group, a.level, a.at, a.prior, a.body)
         return sorted(map(tuple, connection.execute(releases))), sorted(map(tuple, connection.execute(activations)))
@@ -347,7 +347,9 @@ def read_log(config: Path) -> tuple[list[Any], list[Any]]:
 def rows(config: Path) -> list[int]:
     """Sizes of the same, which the database counts."""
     with opened_ledger(config) as ledger, ledger.database.read() as connection:
-        return [connection.scalar(select(func.count()).select_from(table)) or 0 for table in (Release, Activation)]
+        return [
+            connection.scalar(select(func.count()).select_from(table)) or 0 for table in (ReleaseRow, ActivationRow)
+        ]
 
 
 def sizes(log: tuple[list[Any], list[Any]]) -> list[int]:

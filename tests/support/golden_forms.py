@@ -14,7 +14,7 @@ from tests.support.cover import FULL
 NAMES = (
     "window", "three coordinates", "hexagons", "few users with several values", "means of vectors", "predicates",
     "noise intervals of several releases", "what is withheld", "presence in windows",
-    "presence in ranges that are chosen", "presence in bins",
+    "presence in ranges that are chosen", "presence in bins", "means with a delta",
 )  # fmt: skip
 SHORT = [case for case in CASES if case.name in NAMES]
 READ = CASES if FULL else SHORT

@@ -8,8 +8,9 @@ import pytest
 
 from shoal.agents.plan.planners import PLANNERS, Planner
 from shoal.mechanisms.observed import Observed
+from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.plan import Noise, Plan
-from shoal.mechanisms.workload import Spec, Stated
+from shoal.mechanisms.workload import Stated
 
 
 class Once:
@@ -19,14 +20,14 @@ class Once:
         self._planner = planner
         self._made: dict[Any, Any] = {}
 
-    def plans(self, spec: Spec, workload: Stated | Observed, advance: Callable[[float], None]) -> list[Plan]:
+    def plans(self, metric: Metric, workload: Stated | Observed, advance: Callable[[float], None]) -> list[Plan]:
         if isinstance(workload, Observed):  # each plan of events draws a key of its own
-            return self._planner.plans(spec, workload, advance)
-        made = self._once((repr(spec), workload), lambda: self._planner.plans(spec, workload, advance))
+            return self._planner.plans(metric, workload, advance)
+        made = self._once((repr(metric), workload), lambda: self._planner.plans(metric, workload, advance))
         return list(cast(list[Plan], made))
 
-    def final_noise(self, spec: Spec, users: int) -> Noise:
-        return cast(Noise, self._once((repr(spec), users), lambda: self._planner.final_noise(spec, users)))
+    def final_noise(self, metric: Metric, users: int) -> Noise:
+        return cast(Noise, self._once((repr(metric), users), lambda: self._planner.final_noise(metric, users)))
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
         if key not in self._made:

@@ -218,7 +218,7 @@ class Run:
     def _note_end(self) -> None:
         if self._end:
             ends = [
-                End(self._session.config.id_of(metric.section), iso(self._runner.bound.watermark(metric.clock) or 0),
+                End(self._session.config.id_of(metric.parts), iso(self._runner.bound.watermark(metric.clock) or 0),
                     derive(metric.key, "input", b"events").hex())
                 for metric in self._runner.plan.metrics
             ]  # fmt: skip

@@ -6,6 +6,8 @@ import orjson
 
 from tests.support.clone import Clone
 
+HOUR = 3_600_000_000  # microseconds
+
 
 def forge_release(clone: Clone) -> None:
     key, value, headers = clone.records["releases", 0][-1]
@@ -98,13 +100,12 @@ def break_message(clone: Clone) -> None:
 
 
 def move_clock_back(clone: Clone) -> None:
-    numbers = range(len(clone.records["contributions", 0]))
-    number = [n for n in numbers if clone.contribution(0, n)["m"] and clone.contribution(0, n)["t"].endswith("events")][
-        -1
-    ]
-    message = clone.contribution(0, number)
-    message["m"] = {label: 0 for label in message["m"]}
-    clone.put_contribution(0, number, message)
+    """All watermarks of clock records, which say ends of hours; how many messages have them is up to timing."""
+    for number in range(len(clone.records["contributions", 0])):
+        message = clone.contribution(0, number)
+        if message["m"] and message["t"].endswith("events"):
+            message["m"] = {label: at if at % HOUR else 0 for label, at in message["m"].items()}
+            clone.put_contribution(0, number, message)
 
 
 def forge_count(clone: Clone) -> None:

@@ -18,7 +18,7 @@ pub use writing::NewBatch;
 
 /// The version of the interface below. Raise it with every change of it, together with `INTERFACE` in
 /// `shoal/agents/lane.py`: shoal refuses a kernel with another number.
-const INTERFACE: u32 = 10;
+const INTERFACE: u32 = 11;
 /// The version of the package; shoal refuses a kernel of another version than its own.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

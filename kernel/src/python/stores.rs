@@ -71,16 +71,6 @@ impl Stores {
         self.0.periods()
     }
 
-    fn restore(&mut self, kind: usize, key: &[u8], value: &[u8]) -> PyResult<()> {
-        self.0.check_room(1)?;
-        self.0.restore(kind, key, value).ok_or_else(|| PyValueError::new_err("no key or number of an account"))
-    }
-
-    /// Complete the restoration: all records were taken.
-    fn restored(&mut self) {
-        self.0.restored();
-    }
-
     /// Forget the periods that end by the promise.
     fn close(&mut self, promise: Option<i64>) {
         self.0.close(promise);
@@ -113,7 +103,6 @@ impl Stores {
     }
 
     /// Restore entries of a record, without Python's lock: there may be many.
-    #[allow(clippy::too_many_arguments)]
     fn take(
         &mut self,
         py: Python<'_>,
@@ -122,9 +111,8 @@ impl Stores {
         record: u64,
         entries: &[u8],
         in_order: bool,
-        fixed: bool,
     ) -> PyResult<()> {
-        let taken = py.detach(|| self.0.take(kind, period, record, entries, in_order, fixed));
+        let taken = py.detach(|| self.0.take(kind, period, record, entries, in_order));
         taken.ok_or_else(|| PyValueError::new_err("entries are cut off, or have a number that is too large"))
     }
 

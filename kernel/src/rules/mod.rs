@@ -1,18 +1,16 @@
-//! Which samples count: the rules of `shoal/mechanisms/*/accounts.py` that the kernel knows, over stores that it shares
-//! with them. Paths in these modules begin in `shoal/mechanisms/`.
+//! Which samples count: the rules of `overall_accounts.py` and `continual_mean/accounts.py`, over stores that the kernel
+//! shares with them. Paths in these modules begin in `shoal/mechanisms/`.
 
 mod blocks;
 mod mean;
-mod two_sided;
-mod unit;
+mod overall;
 
 pub use blocks::Bounder;
 pub use mean::Mean;
-pub use two_sided::{Once, TwoSided};
-pub use unit::Unit;
+pub use overall::{Once, Overall};
 
 use crate::partitioning::partition_of;
-use crate::queue::{Block, Queue};
+use crate::queue::Queue;
 use crate::store::{Store, Stores};
 
 pub const COUNT_BITS: u32 = 32;
@@ -110,21 +108,15 @@ pub struct State<'a> {
 /// The rule by which samples of a metric count.
 pub enum Rule {
     Mean(Mean),
-    Unit(Unit),
-    /// `stepped/accounts.py`, unit event: each sample counts.
-    Event,
-    TwoSided(TwoSided),
+    Overall(Overall),
 }
 
 impl Rule {
-    /// The store that has a sample's account; `None` if the rule keeps no accounts, or the period has none yet.
+    /// The store that has a sample's account; `None` if the period has none yet.
     #[inline(always)]
     pub fn store<'s>(&self, sample: &Sample, state: &'s State) -> Option<&'s Store> {
         let stores = state.stores.first()?;
-        match self {
-            Rule::Event => None,
-            _ => stores.look(stores.period_of(sample.effective), 0),
-        }
+        stores.look(stores.period_of(sample.effective), 0)
     }
 
     /// The name of a sample's account; `memory` is a buffer for it.
@@ -141,13 +133,7 @@ impl Rule {
     pub fn add(&self, sample: &Sample, state: &mut State) -> Result<(), Why> {
         match self {
             Rule::Mean(rule) => rule.add(sample, state),
-            Rule::Unit(rule) => rule.add(sample, state),
-            Rule::Event => {
-                let block = Block::single(1, 0, sample.value, 0);
-                state.queue.send(sample.group, sample.effective, sample.user, block);
-                Ok(())
-            }
-            Rule::TwoSided(rule) => rule.add(sample, state),
+            Rule::Overall(rule) => rule.add(sample, state),
         }
     }
 }

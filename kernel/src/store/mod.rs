@@ -129,22 +129,10 @@ impl Store {
         }
     }
 
-    /// Set the number of a name to what the changelog has, which need not be written.
-    pub fn restore(&mut self, name: &[u8], number: u128) {
-        let index = self.place(name);
-        self.restore_at(index, number);
-    }
-
-    /// The same of a name whose place is known.
+    /// Set the number at a place to what the changelog has, which need not be written.
     #[inline(always)]
     pub fn restore_at(&mut self, index: u32, number: u128) {
         self.overflowed |= !self.records.set(index, number);
-    }
-
-    /// Reverse the order of the names.
-    fn reverse(&mut self) {
-        self.records.reverse();
-        self.table.reverse(self.len().saturating_sub(1) as u32);
     }
 
     /// The places whose numbers were set since the last call, each once, in the order in which that first happened;
@@ -204,29 +192,6 @@ impl Stores {
     pub fn sizes(&self) -> Vec<usize> {
         let kinds = 0..self.widths.len();
         kinds.map(|kind| self.open.values().map(|stores| stores[kind].len()).sum()).collect()
-    }
-
-    /// Restore a record of a changelog before format 3 from its key, without the tag, and its value. `None` if they are
-    /// none.
-    pub fn restore(&mut self, kind: usize, key: &[u8], value: &[u8]) -> Option<()> {
-        if value.len() > 16 || self.length.is_some() && key.len() < 8 {
-            return None;
-        }
-        let number = value.iter().fold(0, |number, &byte| number << 8 | u128::from(byte));
-        let (period, name) = match key.split_first_chunk::<8>().filter(|_| self.length.is_some()) {
-            Some((period, name)) => (i64::from_be_bytes(*period), name),
-            None => (0, key),
-        };
-        self.of(period)[kind].restore(name, number);
-        Some(())
-    }
-
-    /// Complete the restoration of a changelog before format 3: put names into the twin's order, which has what came
-    /// last first, for the order shows in what is written.
-    pub fn restored(&mut self) {
-        if self.length.is_some() {
-            self.open.values_mut().flatten().for_each(Store::reverse);
-        }
     }
 
     /// An error if a store has no room for this many more names. Stores are looked at only where they may have grown so
@@ -302,20 +267,5 @@ mod tests {
         assert_eq!(stores.cleared(0), [i64::MIN, -1, 2]);
         stores.close(Some(i64::MAX));
         assert_eq!(stores.periods(), [i64::MAX]);
-    }
-
-    #[test]
-    fn what_is_restored_has_the_order_of_the_twin() {
-        let mut stores = stores(Some(10));
-        for (period, name) in [(1_i64, "a"), (2, "b"), (1, "c"), (3, "d"), (2, "e")] {
-            stores.restore(0, &[&period.to_be_bytes()[..], name.as_bytes()].concat(), &[1]).unwrap();
-        }
-        stores.restored();
-        let names = |period| {
-            let store = stores.look(period, 0).unwrap();
-            (0..store.len() as u32).map(|n| store.name(n)).collect::<Vec<_>>()
-        };
-        assert_eq!([names(1), names(2), names(3)], [vec![&b"c"[..], b"a"], vec![b"e", b"b"], vec![b"d"]]);
-        assert_eq!(stores.of(2)[0].find(b"b"), Some(1));
     }
 }

@@ -130,16 +130,6 @@ impl Records {
             self.regions.push(memory);
         }
     }
-
-    /// Reverse the order of the names.
-    pub fn reverse(&mut self) {
-        for index in 0..self.len / 2 {
-            let (low, high) = (index as u32, (self.len - 1 - index) as u32);
-            let record = *self.at(low);
-            *self.at_mut(low) = *self.at(high);
-            *self.at_mut(high) = record;
-        }
-    }
 }
 
 #[inline(always)]
@@ -203,10 +193,6 @@ mod tests {
             for (number, name) in names().enumerate() {
                 assert_eq!(records.name(number as u32), name);
                 assert_eq!(records.number(number as u32), held(number));
-            }
-            records.reverse();
-            for (number, name) in names().enumerate() {
-                assert_eq!(records.name((records.len() - 1 - number) as u32), name);
             }
         }
     }

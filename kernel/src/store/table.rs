@@ -112,17 +112,6 @@ impl Table {
             }
         }
     }
-
-    /// Renumber from the other end: 0 becomes `last`, and `last` becomes 0.
-    pub fn reverse(&mut self, last: u32) {
-        for at in 0..self.size {
-            let slot = self.slot(at);
-            if slot != 0 {
-                let number = slot as u32 - 1;
-                self.set(at, slot >> 32 << 32 | u64::from(last - number + 1));
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -139,10 +128,6 @@ mod tests {
         }
         for (number, &hash) in hashes.iter().enumerate() {
             assert_eq!(table.find(hash, |found| found == number as u32), Some(number as u32));
-        }
-        table.reverse(19_999);
-        for (number, &hash) in hashes.iter().enumerate() {
-            assert!(table.find(hash, |found| found == 19_999 - number as u32).is_some());
         }
     }
 

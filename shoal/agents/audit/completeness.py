@@ -15,14 +15,14 @@ from shoal.agents.audit.turns import lost_turns
 from shoal.models.errors import LedgerError
 from shoal.models.tables import (
     WORKERS,
-    Activation,
+    ActivationRow,
     Budget,
     BudgetChange,
     MetricVersion,
     Owner,
     PartitionCount,
     Person,
-    Release,
+    ReleaseRow,
 )
 from shoal.stream.parameters import person_in
 
@@ -62,7 +62,7 @@ def losses(connection: Connection) -> Iterator[tuple[str, str]]:
         yield "turn", lost
     if (topic := _nameless_topic(connection)) is not None:
         yield "person", f"metrics count people of topic {topic}, and no field names a person there"
-    for table, column in ((Release, Owner.releases), (Activation, Owner.activations)):
+    for table, column in ((ReleaseRow, Owner.releases), (ActivationRow, Owner.activations)):
         if (row := connection.execute(_without_rows(table, column)).first()) is not None:
             yield (
                 str(table.__tablename__),

@@ -16,6 +16,7 @@ from shoal.agents.audit.app_ledger import AppLedger
 from shoal.agents.audit.log import Group, group_of, read_records
 from shoal.models.errors import LedgerError
 from shoal.models.records import activation_name
+from shoal.models.releases.record import Activation, Release
 from shoal.models.version import VersionId
 from shoal.stream.file_run import Output
 from shoal.stream.topic import TopicPlan
@@ -37,7 +38,7 @@ class Continuation:
     ) -> None:
         """`together`: rows that are written in one transaction; until there are so many, outputs wait."""
         self._together = together
-        self._versions = {VersionId(ledger.app, metric.section.name, metric.section.version) for metric in plan.metrics}
+        self._versions = {VersionId(ledger.app, metric.parts.name, metric.parts.version) for metric in plan.metrics}
         self._ledger, self._remember = ledger, remember
         self._counts = Counter[VersionId]()  # releases in the log
         self._began = False
@@ -137,8 +138,8 @@ class Continuation:
         return done
 
     def _activated_by(self, row: bytes) -> set[tuple[Group, int]]:
-        return {(group_of(self._ledger.app, fields), fields["level"]) for _, fields in read_records([row], "level")}
+        return {(group_of(self._ledger.app, begun), begun.number) for _, begun in read_records([row], Activation)}
 
     def _releases(self, output: Output) -> Iterator[tuple[Group, int, bytes]]:
-        for row, fields in read_records(output.made, "seq"):
-            yield group_of(self._ledger.app, fields), fields["seq"], row
+        for row, release in read_records(output.made, Release):
+            yield group_of(self._ledger.app, release), release.seq, row

@@ -20,7 +20,7 @@ from shoal.agents.audit.key_file import NoiseUse
 from shoal.agents.audit.requests import Agreement, Request
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
-from shoal.models.tables import MetricVersion, Release
+from shoal.models.tables import MetricVersion, ReleaseRow
 from shoal.models.version import NoiseName, VersionId
 
 
@@ -99,7 +99,7 @@ class Ledger:
     def count_releases(self) -> int:
         """The number of releases of every app."""
         with self.database.read() as connection:
-            return int(connection.execute(select(func.count()).select_from(Release)).scalar_one())
+            return int(connection.execute(select(func.count()).select_from(ReleaseRow)).scalar_one())
 
     def persons(self) -> dict[str, str]:
         """The user field of each topic that names a person, by topic."""

@@ -7,7 +7,7 @@ with the rows that were left out.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Text, and_, func, insert, select, text
@@ -16,10 +16,13 @@ from shoal.agents.audit import owners
 from shoal.agents.audit.rows import NewRelease, insert_releases
 from shoal.models.digests import FIRST, chain
 from shoal.models.errors import AuditError
-from shoal.models.records import activation_name, with_level
-from shoal.models.tables import ENDED, RETIRED, Activation, Label, Release, escape
+from shoal.models.records import activation_name
+from shoal.models.releases.record import Activation, Record, Release, record_of
+from shoal.models.tables import ENDED, RETIRED, ActivationRow, Label, ReleaseRow, escape
+from shoal.models.times import iso
 from shoal.models.version import VersionId
 
+Kind = TypeVar("Kind", bound=Record)
 REMEDY = "repeat it with the input that it was made from, or raise the version of the metric"
 ASKED = {  # rows out of a JSON array of [app, metric, version, group, first, last], numbered from 0
     "sqlite": """
@@ -113,8 +116,9 @@ def append_releases(connection: Connection, app: str, rows: Iterable[bytes], run
     A file run gives its id, and adds only to versions that it owns. Without one, they are in Kafka already.
     """
     batch: dict[Group, list[tuple[int, str, str, str]]] = {}
-    for row, fields in read_records(rows, "seq", "id", "at"):
-        batch.setdefault(group_of(app, fields), []).append((fields["seq"], row.decode(), fields["id"], fields["at"]))
+    for row, release in read_records(rows, Release):
+        place = batch.setdefault(group_of(app, release), [])
+        place.append((release.seq, row.decode(), release.id, iso(release.time)))
     done = Appended()
     new: list[NewRelease] = []
     closed = _lock_versions(connection, app, batch, run)
@@ -236,23 +240,23 @@ def _between(dialect: str, ranges: dict[Group, tuple[int, int]]) -> Select[*tupl
     wanted = asked.columns(
         number=BigInteger, app=Text, metric=Text, version=BigInteger, group=Label, first=BigInteger, last=BigInteger
     ).cte("asked")
-    table = Release.__table__.c
+    table = ReleaseRow.__table__.c
     columns = (wanted.c.app, wanted.c.metric, wanted.c.version, wanted.c.group)
     same = [table[column.key] == column for column in columns]
     between = (table.seq >= wanted.c.first - 1, table.seq <= wanted.c.last)
     return select(wanted.c.number, table.seq, table.body, table.hash).join_from(
-        wanted, Release.__table__, and_(*same, *between), isouter=True
+        wanted, ReleaseRow.__table__, and_(*same, *between), isouter=True
     )
 
 
 def head(connection: Connection, group: Group) -> LoggedRelease | None:
     """The last release of a group."""
-    wanted = select(Release.seq, Release.body, Release.hash).where(*_of(Release, group))
-    row = connection.execute(wanted.order_by(Release.seq.desc()).limit(1)).one_or_none()
+    wanted = select(ReleaseRow.seq, ReleaseRow.body, ReleaseRow.hash).where(*_of(ReleaseRow, group))
+    row = connection.execute(wanted.order_by(ReleaseRow.seq.desc()).limit(1)).one_or_none()
     return LoggedRelease(row.seq, row.body, row.hash) if row else None
 
 
-def _of(table: type[Release] | type[Activation], group: Group) -> list[ColumnElement[bool]]:
+def _of(table: type[ReleaseRow] | type[ActivationRow], group: Group) -> list[ColumnElement[bool]]:
     """The conditions by which a group's rows are chosen."""
     names = (table.app, table.metric, table.version, table.group)
     return [name == part for name, part in zip(names, (*group.version, group.group), strict=True)]
@@ -260,10 +264,15 @@ def _of(table: type[Release] | type[Activation], group: Group) -> list[ColumnEle
 
 def heads(connection: Connection, app: str) -> dict[Group, Head]:
     """The last release of every group."""
-    columns = (Release.app, Release.metric, Release.version, Release.group)
-    last = select(*columns, func.max(Release.seq).label("seq")).where(Release.app == app).group_by(*columns).subquery()
-    same = and_(*(column == last.c[column.key] for column in (*columns, Release.seq)))
-    rows = connection.execute(select(*columns, Release.seq, Release.hash).join(last, same))
+    columns = (ReleaseRow.app, ReleaseRow.metric, ReleaseRow.version, ReleaseRow.group)
+    last = (
+        select(*columns, func.max(ReleaseRow.seq).label("seq"))
+        .where(ReleaseRow.app == app)
+        .group_by(*columns)
+        .subquery()
+    )
+    same = and_(*(column == last.c[column.key] for column in (*columns, ReleaseRow.seq)))
+    rows = connection.execute(select(*columns, ReleaseRow.seq, ReleaseRow.hash).join(last, same))
     return {Group(VersionId.of(row), row.group): Head(row.seq, row.hash) for row in rows}
 
 
@@ -271,15 +280,15 @@ def append_activations(connection: Connection, app: str, rows: Iterable[bytes], 
     """Write activations, given as their exact bytes, into the caller's transaction."""
     done = Appended()
     new: dict[tuple[Group, int], dict[str, Any]] = {}
-    read = [(row.decode(), fields) for row, fields in read_records(rows, "level", "at", "prior")]
-    closed = _lock_versions(connection, app, {group_of(app, fields) for _, fields in read}, run)
-    for body, fields in read:
-        group, level = group_of(app, fields), fields["level"]
+    read = [(row.decode(), begun) for row, begun in read_records(rows, Activation)]
+    closed = _lock_versions(connection, app, {group_of(app, begun) for _, begun in read}, run)
+    for body, begun in read:
+        group, level = group_of(app, begun), begun.number
         stored = new[group, level]["body"] if (group, level) in new else activation(connection, group, level)
         try:
             if stored is None:
                 closed.refuse(group)
-                columns = {"at": fields["at"], "prior": orjson.dumps(fields["prior"]).decode(), "body": body}
+                columns = {"at": iso(begun.time), "prior": orjson.dumps(begun.around).decode(), "body": body}
                 new[group, level] = {**group.version._asdict(), "group": group.group, "level": level, **columns}
             elif stored == body:
                 done.repeated += 1
@@ -289,7 +298,7 @@ def append_activations(connection: Connection, app: str, rows: Iterable[bytes], 
         except Unwritten as fault:
             done.faults.append(fault)
     if new:
-        connection.execute(insert(Activation), list(new.values()))
+        connection.execute(insert(ActivationRow), list(new.values()))
         owners.count(connection, activations=(group.version for group, _ in new))
     done.written = len(new)
     return done
@@ -297,30 +306,30 @@ def append_activations(connection: Connection, app: str, rows: Iterable[bytes], 
 
 def activation(connection: Connection, group: Group, level: int) -> str | None:
     """An activation as it was published."""
-    wanted = select(Activation.body).where(*_of(Activation, group), Activation.level == level)
+    wanted = select(ActivationRow.body).where(*_of(ActivationRow, group), ActivationRow.level == level)
     return connection.execute(wanted).scalar_one_or_none()
 
 
 def activated(connection: Connection, app: str) -> set[tuple[Group, int]]:
     """Group and level of all activations."""
-    columns = (Activation.app, Activation.metric, Activation.version, Activation.group, Activation.level)
-    rows = connection.execute(select(*columns).where(Activation.app == app))
+    columns = (ActivationRow.app, ActivationRow.metric, ActivationRow.version, ActivationRow.group, ActivationRow.level)
+    rows = connection.execute(select(*columns).where(ActivationRow.app == app))
     return {(Group(VersionId.of(row), row.group), row.level) for row in rows}
 
 
-def read_records(rows: Iterable[bytes], *names: str) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """Parse records, which must have a version, a group and these names."""
+def read_records(rows: Iterable[bytes], kind: type[Kind]) -> Iterator[tuple[bytes, Kind]]:
+    """Each row with the release or activation in it.
+
+    Raises:
+        AuditError: a row is of another kind.
+    """
     for row in rows:
-        try:
-            fields = with_level(orjson.loads(row))
-            complete = {"metric", "version", "group", *names} <= fields.keys()
-        except (orjson.JSONDecodeError, AttributeError):
-            complete = False
-        if not complete:
+        record = record_of(row)
+        if not isinstance(record, kind):
             raise AuditError("a record is neither release nor activation; someone else writes into shoal's topics")
-        yield row, fields
+        yield row, record
 
 
-def group_of(app: str, fields: dict[str, Any]) -> Group:
+def group_of(app: str, record: Record) -> Group:
     """The chain a record of an app belongs to."""
-    return Group(VersionId(app, fields["metric"], fields["version"]), fields["group"] or "")
+    return Group(VersionId(app, record.metric, record.version), record.group or "")

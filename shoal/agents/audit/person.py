@@ -103,7 +103,7 @@ async def _restore(scan: Scan, changelog: TopicPartition, accounts: Sequence[Acc
 
 def _accounts_of(metric: Metric) -> Accounts:
     site = Site(metric.label, _nowhere, lambda _: True, durable=False)
-    accounts: Accounts = metric.section.kind.accounts(metric.section, metric.bounder, site)
+    accounts: Accounts = metric.accounts(site)
     return accounts
 
 

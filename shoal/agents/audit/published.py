@@ -3,11 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-import orjson
 from sqlalchemy import Connection, select
 
 from shoal.agents.audit import log
@@ -15,11 +12,12 @@ from shoal.agents.audit.database import Database, bring_to_head
 from shoal.agents.audit.log import Group
 from shoal.agents.input.release_file import release_lines
 from shoal.mechanisms.decayed_sum.statistic import Stepped
-from shoal.models.config.metric import MetricSection
+from shoal.mechanisms.parts.metric import Metric
 from shoal.models.errors import InputError, LedgerError
-from shoal.models.tables import Release
+from shoal.models.releases.record import Activation, Release, record_of
+from shoal.models.tables import ReleaseRow
 from shoal.models.version import VersionId
-from shoal.stream.any_window import History, WindowRelease, seen, stated
+from shoal.stream.any_window import History, with_nodes
 
 NAMED = 5  # groups in an error
 
@@ -29,28 +27,20 @@ class Wanted:
     """One group's releases: those that a window is asked of."""
 
     app: str
-    section: MetricSection
+    parts: Metric
     mechanism: Stepped
     group: str  # "" without one
 
     @property
     def key(self) -> Group:
-        return Group(VersionId(self.app, self.section.name, self.section.version), self.group)
+        return Group(VersionId(self.app, self.parts.name, self.parts.version), self.group)
 
-    def seen(self, fields: dict[str, Any]) -> WindowRelease:
-        return seen(fields, self.terms)
-
-    @cached_property
-    def terms(self) -> dict[str, Any]:
-        """The fields that all of these releases state alike."""
-        return stated(self.section, self.mechanism)
-
-    def history(self, where: str, count: int, read: Callable[[int], WindowRelease]) -> History:
-        return History(self.section, self.mechanism, f"{where}: {self.key}", count, read)
+    def history(self, where: str, count: int, read: Callable[[int], Release]) -> History:
+        return History(self.parts, self.mechanism, f"{where}: {self.key}", count, read)
 
     def nothing(self, where: str, versions: Iterable[int], groups: Iterable[str]) -> InputError:
         """The error that there are none, with what there is instead."""
-        others, named = sorted(set(versions) - {self.section.version}), sorted(groups)
+        others, named = sorted(set(versions) - {self.parts.version}), sorted(groups)
         remedy = "name the place that the metric was released into"
         if named:
             remedy = f"it has groups: {', '.join(named[:NAMED])}{', ...' if len(named) > NAMED else ''}"
@@ -84,20 +74,20 @@ def logged(url: str, wanted: Wanted) -> Iterator[History]:
         database.close()
 
 
-def _logged(connection: Connection, wanted: Wanted, seq: int) -> WindowRelease:
+def _logged(connection: Connection, wanted: Wanted, seq: int) -> Release:
     body = log.bodies(connection, [(wanted.key, seq)]).get((wanted.key, seq))
     if body is None:
         raise _missing(f"audit log: {wanted.key}", seq, "shoal audit verify CONFIG")
     try:
-        return wanted.seen(orjson.loads(body))
+        return with_nodes(record_of(body.encode()))
     except ValueError as error:
         raise InputError(f"audit log: {wanted.key} release {seq}: {error}; shoal audit verify CONFIG") from None
 
 
 def _nothing_logged(connection: Connection, wanted: Wanted) -> InputError:
-    first = (Release.app == wanted.app, Release.metric == wanted.section.name, Release.seq == 1)
-    rows = connection.execute(select(Release.version, Release.group).where(*first)).all()
-    groups = {row.group for row in rows if row.version == wanted.section.version}
+    first = (ReleaseRow.app == wanted.app, ReleaseRow.metric == wanted.parts.name, ReleaseRow.seq == 1)
+    rows = connection.execute(select(ReleaseRow.version, ReleaseRow.group).where(*first)).all()
+    groups = {row.group for row in rows if row.version == wanted.parts.version}
     return wanted.nothing(f"audit log, app {wanted.app!r}", {row.version for row in rows}, groups)
 
 
@@ -124,44 +114,30 @@ def filed(path: str, wanted: Wanted, on_bytes: Callable[[int], None] = lambda _:
 class _FileReleases:
     path: str
     wanted: Wanted
-    releases: dict[int, WindowRelease] = field(default_factory=dict)  # by seq
+    releases: dict[int, Release] = field(default_factory=dict)  # by seq
     versions: set[int] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
 
     def take(self, number: int, line: bytes) -> None:
         """Keep a line if it is one of the releases."""
-        fields = self._parsed(number, line)
-        wanted = self.wanted
-        if fields.get("metric") != wanted.section.name:
+        record, wanted = record_of(line), self.wanted
+        if record is None:
+            raise self._bad(number, "it is no release")
+        if record.metric != wanted.parts.name or isinstance(record, Activation):
             return
-        version, group = fields.get("version"), fields.get("group") or ""
-        if type(version) is not int or not isinstance(group, str):
-            raise self._bad(number, "it is no release")
-        self.versions.add(version)
-        if version == wanted.section.version:
-            self.groups.add(group)
-            if group == wanted.group:
-                self._keep(number, fields)
+        self.versions.add(record.version)
+        if record.version == wanted.parts.version:
+            self.groups.add(record.group or "")
+            if (record.group or "") == wanted.group:
+                self._keep(number, record)
 
-    def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
+    def _keep(self, number: int, release: Release) -> None:
         try:
-            fields = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            fields = None
-        if not isinstance(fields, dict):
-            raise self._bad(number, "it is no JSON object")
-        return fields
-
-    def _keep(self, number: int, fields: dict[str, Any]) -> None:
-        seq = fields.get("seq")
-        if type(seq) is not int or seq < 1:
-            raise self._bad(number, "it is no release")
-        try:
-            release = self.wanted.seen(fields)
+            known = self.releases.setdefault(release.seq, with_nodes(release))
         except ValueError as error:
             raise self._bad(number, str(error)) from None
-        if self.releases.setdefault(seq, release) != release:
-            raise self._bad(number, f"release {seq} has two values")
+        if known != release:
+            raise self._bad(number, f"release {release.seq} has two values")
 
     def _bad(self, number: int, reason: str) -> InputError:
         return InputError(f"{self.path}: line {number}: {reason}; give releases as JSON lines, as they were published")

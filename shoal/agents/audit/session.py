@@ -14,11 +14,12 @@ from shoal.agents.audit.key_file import Key, NoiseUse
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.requests import Agreement, Registration, Request
 from shoal.mechanisms.kinds import statistic_of
+from shoal.mechanisms.parts.per import Hexagons
 from shoal.models.config.file import Config, load
 from shoal.models.config.metric import MetricSection
-from shoal.models.config.terms import Terms
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import ConfigError, KeyFileError, LedgerError, MissingKey
+from shoal.models.extras import hexagons
 from shoal.models.version import NoiseName, VersionId
 from shoal.stream.parameters import parameters_of
 
@@ -82,16 +83,16 @@ class Session:
 
     def _registrations(self, topic: str | None = None) -> list[Registration]:
         """The metrics of the configuration, or of one topic, as the ledger knows them."""
-        metrics = self.config.metric if topic is None else self.config.metrics_of(topic)
+        metrics = self.config.metric if topic is None else self.config.sections_of(topic)
         return [registration_of(self.config, metric) for metric in metrics]
 
     def request(
         self, partitions: Mapping[str, int] | None, *, file_run: bool = False, topic: str | None = None
     ) -> Request:
         """Registration request for the metrics of the configuration, or for those of one topic."""
-        for metric in self.config.metric:
-            if metric.cell is not None:
-                metric.cell.grid()  # what finds cells must be there before anything is charged
+        for metric in self.config.metrics:
+            if isinstance(metric.place, Hexagons):
+                hexagons()  # what finds cells must be there before anything is charged
         return Request(
             app=self.config.kafka.app,
             registrations=self._registrations(topic),
@@ -110,24 +111,25 @@ def names_of(request: Request) -> list[NoiseName]:
     return [NoiseName(each.metric, each.version, each.digest) for each in request.registrations]
 
 
-def registration_of(config: Config, metric: MetricSection) -> Registration:
+def registration_of(config: Config, section: MetricSection) -> Registration:
     """A metric as the ledger knows it: it costs its epsilon once, as often as the ledger's unit touches its own.
 
     Raises:
         ConfigError: nothing bounds how often that is.
     """
+    metric = section.parts
     charge_epsilon, charge_delta = config.charge_of(metric)
-    parameters = parameters_of(config, metric)
+    parameters = parameters_of(config, section)
     return Registration(
         app=config.kafka.app,
         metric=metric.name,
         version=metric.version,
         digest=parameters_digest(parameters),
         parameters=parameters,
-        epsilon=metric.epsilon,
-        delta=metric.delta,
-        unit=metric.unit,
-        relation=metric.relation,
+        epsilon=metric.budget.epsilon,
+        delta=metric.budget.delta,
+        unit=metric.unit.name,
+        relation=metric.hides.relation,
         charge_epsilon=charge_epsilon,
         charge_delta=charge_delta,
     )
@@ -140,7 +142,7 @@ def load_config(path: Path) -> Config:
         ConfigError: it says something impossible.
     """
     config = load(path)
-    for metric in config.metric:
+    for metric in config.metrics:
         try:
             statistic_of(metric)
         except ValueError as error:
@@ -155,40 +157,29 @@ def open_session(path: Path, config: Config | None = None) -> Iterator[Session]:
         config = load_config(path)
     key = read_key(config)
     with Ledger.open(config.audit.url) as ledger:
-        yield Session(path, config.under(terms_of(ledger, config)), key, ledger)
+        yield Session(path, config.in_epochs(epochs_of(ledger, config)), key, ledger)
 
 
-def terms_of(ledger: Ledger, config: Config) -> dict[VersionId, Terms]:
-    """The terms that registered metric versions keep, and those that new ones of a configuration get.
-
-    Raises:
-        LedgerError: a later version of shoal registered one.
-    """
+def epochs_of(ledger: Ledger, config: Config) -> dict[VersionId, int]:
+    """Clock epoch of each metric version: restarts of its topic's clocks before it was registered, or until now."""
     registered = ledger.of(config.kafka.app)
     epochs = registered.epochs()
-    terms = {config.id_of(one): Terms(epoch=epochs.get(one.topic, 0)) for one in config.metric}
-    for row in registered.versions():
-        version = VersionId.of(row)
-        try:
-            terms[version] = Terms.of(orjson.loads(row.parameters))
-        except ValueError:
-            why = f"{version} was registered by a later version of shoal than this one; upgrade shoal"
-            raise LedgerError(why) from None
-    return terms
+    now = {config.id_of(one): epochs.get(one.source.topic, 0) for one in config.metrics}
+    return now | {VersionId.of(row): orjson.loads(row.parameters).get("epoch", 0) for row in registered.versions()}
 
 
-def registered_terms(config: Config) -> dict[VersionId, Terms]:
+def registered_epochs(config: Config) -> dict[VersionId, int]:
     """The same for a command that can do without a ledger: empty if there is none yet, or none that answers.
 
     Raises:
-        NotMigrated: there is one, with terms that cannot be read.
+        NotMigrated: there is one, of another version of shoal.
     """
     url = config.audit.url
     if not may_have_log(url):
         return {}
     try:
         with Ledger.open(url, migrate=False) as ledger:
-            return terms_of(ledger, config)
+            return epochs_of(ledger, config)
     except NotMigrated:
         raise
     except LedgerError:
@@ -217,7 +208,7 @@ def read_key(config: Config) -> Key:
 
 def _registered_keys(config: Config) -> list[str]:
     """The fingerprints with which metric versions of the configuration are registered, as far as there is a log."""
-    url, named = config.audit.url, {config.id_of(metric) for metric in config.metric}
+    url, named = config.audit.url, {config.id_of(metric) for metric in config.metrics}
     if not may_have_log(url):
         return []
     try:
@@ -238,7 +229,7 @@ def refuse_absent(session: Session, absent: Sequence[VersionId]) -> None:
         return
     missing = absent[0]
     since = {VersionId.of(row): row.registered for row in session.app_ledger.versions()}
-    here = [since.get(session.config.id_of(metric)) for metric in session.config.metric]
+    here = [since.get(session.config.id_of(metric)) for metric in session.config.metrics]
     if all(each is not None and each < since[missing] for each in here):
         raise LedgerError(
             f"{session.path}: {missing} is active in the ledger and missing here; it was registered after all that is "

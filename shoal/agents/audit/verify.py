@@ -22,7 +22,8 @@ from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.digests import FIRST, chain, parameters_digest
 from shoal.models.exact import exact_text
 from shoal.models.records import activation_name, release_id, with_level
-from shoal.models.tables import Activation, Budget, BudgetChange, MetricVersion, Release
+from shoal.models.releases.record import Release
+from shoal.models.tables import ActivationRow, Budget, BudgetChange, MetricVersion, ReleaseRow
 from shoal.models.version import VersionId
 
 BATCH = 5_000  # rows held at once
@@ -76,7 +77,7 @@ def _version_findings(row: MetricVersion, counts_by: str) -> Iterator[Finding]:
 
 def _chain_findings(connection: Connection) -> Iterator[Finding]:
     """Walk every chain once, in order; a fault is told once, and the walk goes on from what the log says."""
-    columns = Release.__table__.columns
+    columns = ReleaseRow.__table__.columns
     order = [columns[name] for name in ("app", "metric", "version", "group", "seq")]
     rows = connection.execution_options(yield_per=BATCH).execute(select(*columns).order_by(*order))
     current, seq, digest = None, 0, FIRST
@@ -116,7 +117,7 @@ def _body_findings(row: Row[Any], where: str, names: tuple[str, ...]) -> Iterato
 
 
 def _activation_findings(connection: Connection) -> Iterator[Finding]:
-    for row in connection.execute(select(*Activation.__table__.columns)):
+    for row in connection.execute(select(*ActivationRow.__table__.columns)):
         where = f'app "{row.app}" {Group(VersionId.of(row), row.group)} {activation_name(row.level)}'
         findings = list(_body_findings(row, where, ("level", "at")))
         yield from findings
@@ -149,7 +150,7 @@ class _TopicComparison:
 
     def compare(self, batch: list[bytes]) -> None:
         """Look up a batch in the log, then take its releases one by one."""
-        rows = [(group_of(self.app, fields), fields["seq"], row.decode()) for row, fields in read_records(batch, "seq")]
+        rows = [(group_of(self.app, each), each.seq, row.decode()) for row, each in read_records(batch, Release)]
         with self.ledger.database.read() as connection:
             logged = bodies(connection, ((group, seq) for group, seq, _ in rows))
         for group, seq, body in rows:

@@ -115,7 +115,7 @@ def open_output(files: ExitStack, path: str, *, private: bool = False) -> Binary
         raise InputError("an output has an empty name; name a file, or - for stdout")
     try:
         _refuse_precious(path)
-        in_its_place = _replaced(os.path.realpath(path), private) if is_new_or_file(path) else Path(path).open("wb")
+        in_its_place = _replaced(os.path.realpath(path), private) if _is_new_or_file(path) else Path(path).open("wb")
         return files.enter_context(in_its_place)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
@@ -148,7 +148,7 @@ class PrintableFile(io.BufferedIOBase):
         self._file.flush()
 
 
-def is_new_or_file(path: str | Path) -> bool:
+def _is_new_or_file(path: str | Path) -> bool:
     """Whether an output is replaced when it is whole; a device or a pipe is written to as it stands."""
     return not os.path.exists(path) or os.path.isfile(path)
 

@@ -6,23 +6,13 @@ published, never an average of it.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from shoal.agents.reading.fields import (
-    Part,
-    inside,
-    is_activation,
-    is_release,
-    item,
-    number,
-    object_of,
-    part_of,
-    parts_of,
-)
 from shoal.models.records import CLIP
-from shoal.models.times import time_of_text
+from shoal.models.releases.numbers import Part, item, number, part_of
+from shoal.models.releases.record import Activation, Release, record_of
 from shoal.models.version import VersionId
 
 MOST_OF_ALL = 120_000  # releases kept of all groups together, about
@@ -33,26 +23,18 @@ EXTRAS = ("withheld", "users", "dropped", "error", CLIP)  # of the last release 
 OF_SLOTS = ("users", "error")  # of every release, where each is of a slot
 
 
-@dataclass(slots=True)
-class Release:
-    """One release, read."""
+class Row(NamedTuple):
+    """Release as a row of the page; the page's program reads the fields by position."""
 
     metric: str
     version: int
-    group: str
+    group: str  # "" without one
     seq: int
     at: float  # seconds since 1970
     samples: float | None
     samples_sd: float | None  # None: the number is exact
     parts: list[Part]
     extras: dict[str, Any]
-
-    def row(self) -> list[Any]:
-        """As the page takes it."""
-        return [
-            self.metric, self.version, self.group, self.seq, self.at, self.samples, self.samples_sd, self.parts,
-            self.extras,
-        ]  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -62,9 +44,9 @@ class Series:
     seq: int = 0
     total: int = 0
     stride: int = 1
-    rows: list[Release] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
 
-    def add(self, release: Release) -> None:
+    def add(self, release: Row) -> None:
         """Keep the release; the one before it stays if it is on the stride."""
         if self.rows and (self.total - 1) % self.stride:
             self.rows.pop()
@@ -129,41 +111,41 @@ class Book:
         self.stated: dict[VersionId, dict[str, Any]] = {}  # facts of all versions, older ones too
         self._most, self._most_of_one, self._kept = most, most_of_one, 0
 
-    def take(self, raw: bytes | None) -> Release | None:
-        """Read a record; the release, if it is one that is new."""
-        fields = object_of(raw)
-        if fields is None:
-            self.others["unreadable"] += 1
-        elif (release := release_of(fields)) is not None:
-            return self._take(release, fields)
-        elif is_activation(fields):
-            self._activate(fields)
+    def take(self, raw: bytes | None) -> Row | None:
+        """Read a record; its row, if it is a release that is new."""
+        record = record_of(raw)
+        if isinstance(record, Release):
+            return self._take(record)
+        if isinstance(record, Activation):
+            self._activate(record)
         else:
             self.others["of another kind"] += 1
         return None
 
-    def _take(self, release: Release, fields: dict[str, Any]) -> Release | None:
-        facts = self.stated.setdefault(VersionId(self.app, release.metric, release.version), {})
+    def _take(self, release: Release) -> Row | None:
+        name, version, group = release.metric, release.version, release.group or ""
+        facts = self.stated.setdefault(VersionId(self.app, name, version), {})
         if not facts:
-            facts |= {name: fields[name] for name in FACTS if _is_plain(fields.get(name))}
-        metric = self._metric(release.metric, release.version)
+            facts |= _stated(release, FACTS)
+        metric = self._metric(name, version)
         if metric is None:
             return None
-        series = metric.groups.setdefault(release.group, Series())
+        series = metric.groups.setdefault(group, Series())
         if release.seq <= series.seq:
             self.others["repeated"] += 1
             return None
-        release.parts, names = parts_of(fields)
+        parts, names = release.parts()
         metric.parts = names if len(names) > len(metric.parts) or metric.parts == [""] else metric.parts
-        metric.facts = {name: fields[name] for name in FACTS if _is_plain(fields.get(name))}
-        if (shown := _histogram(fields)) is not None:
-            metric.distribution[release.group] = shown
+        metric.facts = facts
+        if (shown := _histogram(release)) is not None:
+            metric.distribution[group] = shown
         before = len(series.rows)
-        series.add(release)
+        row = _row(release, parts)
+        series.add(row)
         self.releases += 1
         self._kept += len(series.rows) - before
         self._make_room(series)
-        return release
+        return row
 
     def _metric(self, name: str, version: int) -> Metric | None:
         """The metric, if this is its newest version; an older one is counted, and replaced where it was shown."""
@@ -188,17 +170,12 @@ class Book:
             self._kept -= sum(_thinned(each, limit) for each in every)
             self._most = max(self._most, 2 * self._kept)  # so many groups that each has its least already
 
-    def _activate(self, fields: dict[str, Any]) -> None:
-        version = fields.get("version", 1)
-        metric = self._metric(fields["metric"], version if isinstance(version, int) else 1)
+    def _activate(self, record: Activation) -> None:
+        metric = self._metric(record.metric, record.version)
         if metric is not None:
             metric.activated += 1
-            at = time_of_text(fields["at"]) or 0
-            prior = fields.get("high" if fields.get("kind") == CLIP else "prior")
             metric.activations.append([
-                _seconds(at), _label(fields.get("group")), number(fields.get("level")),
-                fields.get("kind") if isinstance(fields.get("kind"), str) else None,
-                prior if _is_numbers(prior) else None, number(fields.get("epsilon")),
+                _seconds(record.time), record.group or "", record.level, record.kind, record.around, record.epsilon,
             ])  # fmt: skip
 
     def tables(self) -> Iterator[dict[str, Any]]:
@@ -222,27 +199,25 @@ def _thinned(series: Series, most: int) -> int:
     return before - len(series.rows)
 
 
-def release_of(fields: dict[str, Any]) -> Release | None:
-    """The release but for its parts; None if it lacks what every release has."""
-    if not is_release(fields):
-        return None
-    exact = number(fields.get("samples"))
-    samples = number(fields.get("count")) if exact is None else exact
-    return Release(
-        metric=fields["metric"], version=fields["version"], group=_label(fields["group"]), seq=fields["seq"],
-        at=_seconds(time_of_text(fields["at"]) or 0), samples=samples,
-        samples_sd=None if exact is not None else number(fields.get("count_sd")),
-        parts=[], extras={name: fields[name] for name in EXTRAS if _is_small(fields.get(name))},
-    )  # fmt: skip
+def _row(release: Release, parts: list[Part]) -> Row:
+    samples, deviation = release.counted
+    extras = {name: said for name, said in _stated(release, EXTRAS).items() if _is_small(said)}
+    at = _seconds(release.time)
+    return Row(release.metric, release.version, release.group or "", release.seq, at, samples, deviation, parts, extras)
 
 
-def _histogram(fields: dict[str, Any]) -> list[Any] | None:
+def _stated(release: Release, names: Iterable[str]) -> dict[str, Any]:
+    """The fields of these names that a release has."""
+    return {name: said for name in names if name in release.fields and (said := getattr(release, name)) is not None}
+
+
+def _histogram(release: Release) -> list[Any] | None:
     """Shares of a distribution's bins, with their intervals."""
-    value = fields["value"]
-    if not isinstance(value, dict) or not isinstance(value.get("histogram"), list):
+    value = item(release.value, "histogram")
+    if not isinstance(value, list):
         return None
-    low, high = (inside(fields.get(name), "histogram") for name in ("low", "high"))
-    parts = [part_of(each, item(low, i), item(high, i)) for i, each in enumerate(value["histogram"])]
+    low, high = item(release.low, "histogram"), item(release.high, "histogram")
+    parts = [part_of(each, item(low, i), item(high, i)) for i, each in enumerate(value)]
     return [list(side) for side in zip(*parts, strict=True)]
 
 
@@ -251,21 +226,7 @@ def _seconds(microseconds: int) -> float:
     return whole + rest / 1e6 if rest else whole
 
 
-def _label(group: Any) -> str:
-    return group if isinstance(group, str) else ""
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, str) or number(value) is not None
-
-
 def _is_small(value: Any) -> bool:
     """Whether it is a number, or an object of numbers."""
     whole = isinstance(value, dict) and all(number(each) is not None for each in value.values())
     return whole or number(value) is not None
-
-
-def _is_numbers(value: Any) -> bool:
-    return number(value) is not None or (
-        isinstance(value, list) and all(each is None or number(each) is not None for each in value)
-    )

@@ -10,11 +10,15 @@ from typing import Any
 
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.guarantee import Statement, guarantee, statement, words_of, words_of_all
+from shoal.mechanisms.parts.at import Steps, Undecayed, Window
+from shoal.mechanisms.parts.hides import Events
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import Mean, PublicCount, Sum
+from shoal.mechanisms.parts.per import Field, Hexagons
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
 from shoal.mechanisms.spec import VALUES
 from shoal.models import loss_words
 from shoal.models.config.file import Config
-from shoal.models.config.metric import MetricSection
 from shoal.models.config.unit import parse_unit
 from shoal.models.errors import ShoalError
 from shoal.models.exact import exact_text
@@ -23,45 +27,49 @@ from shoal.models.version import VersionId
 Stated = Mapping[VersionId, dict[str, Any]]
 
 
-def metric_facts(section: MetricSection) -> dict[str, Any]:
+def metric_facts(metric: Metric) -> dict[str, Any]:
     """What the page says about one metric beside its numbers."""
-    decay = section.decay_or_none
+    limits, length = metric.hides.limits, metric.length
     return {
-        "version": section.version,
-        "statistic": section.statistic,
-        "values": list(section.values),
-        "group": section.group,
-        "ranges": _ranges(section),
-        "chooses_end": section.clip is not None,
-        "loss": words_of(section).brief,
-        "cap": section.max_contributions,
-        "decay": decay.kind,
-        "length": None if not decay.length else decay.length / 1e6,
-        "every": None if section.cadence is None else section.cadence / 1e6,
-        "cells": section.cell is not None,
-        "min_users": section.min_users,
-        "is_public": is_public(section),
-        "simultaneous": section.simultaneous,
-        "guarantee": guarantee(section),
+        "version": metric.version,
+        "statistic": metric.statistic,
+        "values": list(metric.names),
+        "group": metric.place.name if isinstance(metric.place, Field) else None,
+        "ranges": _ranges(metric),
+        "chooses_end": isinstance(metric.of, Mean | Sum) and metric.of.clip is not None,
+        "loss": words_of(metric).brief,
+        "cap": None if isinstance(limits, Events) else limits.samples,
+        **_decay_facts(metric),
+        "every": None if length is None else length.microseconds / 1e6,
+        "cells": isinstance(metric.place, Hexagons),
+        "min_users": metric.per.min_units if metric.per.min_units > 1 else None,
+        "is_public": isinstance(metric.of, PublicCount),
+        "simultaneous": metric.by.bars.simultaneous,
+        "guarantee": guarantee(metric),
     }
+
+
+def _decay_facts(metric: Metric) -> dict[str, Any]:
+    decay = metric.at.decay if isinstance(metric.at, Steps) else Undecayed()
+    return {"decay": decay.kind, "length": decay.length / 1e6 if isinstance(decay, Window) else None}
 
 
 def loss_stated(facts: Mapping[str, Any]) -> str:
     """Loss of one unit in all releases of a metric, as they state it; empty if they state none."""
-    return loss_words.brief_of_release(facts.get("epsilon"), facts.get("delta", 0), str(facts.get("unit", "unit")))
+    return loss_words.brief_of_release(facts.get("epsilon"), facts.get("delta"), facts.get("unit", "unit"))
 
 
 def times_agreed(config: Config) -> dict[str, dict[str, Any]]:
     """When steps of each metric end, and the last of them, in seconds: what could be complete by now."""
     return {
         metric.name: {
-            "topic": metric.topic,
-            "every": metric.cadence / 1e6,
-            "lateness": metric.lateness / 1e6,
+            "topic": metric.source.topic,
+            "every": metric.length.microseconds / 1e6,
+            "lateness": metric.source.lateness / 1e6,
             "end": None if metric.end is None else metric.end / 1e6,
         }
-        for metric in config.metric
-        if metric.cadence
+        for metric in config.metrics
+        if metric.length is not None
     }
 
 
@@ -78,7 +86,7 @@ def privacy_facts(config: Config, book: BudgetReport | None, stated: Stated | No
     charges = [] if book is None else [(VersionId.of(c), c.state, c.epsilon, c.delta) for c in book.charges]
     known = {version for version, *_ in charges}
     state = "planned" if book is None else "not charged yet"
-    asked = {config.id_of(metric): config.charge_of(metric) for metric in config.metric}
+    asked = {config.id_of(metric): config.charge_of(metric) for metric in config.metrics}
     charges += [(version, state, *charge) for version, charge in asked.items() if version not in known]
     known |= asked.keys()
     others = {key: facts for key, facts in sorted((stated or {}).items()) if key not in known}
@@ -87,8 +95,9 @@ def privacy_facts(config: Config, book: BudgetReport | None, stated: Stated | No
     total = sum((Loss(epsilon, delta) for *_, epsilon, delta in charges), NOTHING)
     missing = _missing([version.metric for version, loss in added.items() if loss is None]), other_ledger
     budget = config.privacy if book is None else book
-    values = _names(path for metric in config.metric if not is_public(metric) for path in metric.value_fields)
-    pattern = _names(path for metric in config.metric for path in metric.paths().values())
+    private = [metric for metric in config.metrics if not isinstance(metric.of, PublicCount)]
+    values = _names(path for metric in private for path in metric.protected)
+    pattern = _names(path for metric in config.metrics for path in metric.pattern.values())
     said = statement(config, total)
     return {
         "headline": _headline(config, total, len(charges)),
@@ -103,7 +112,7 @@ def privacy_facts(config: Config, book: BudgetReport | None, stated: Stated | No
             {"metric": version.metric, "version": version.version, "state": state, **amounts(epsilon, delta)}
             for version, state, epsilon, delta in charges
         ],
-        "ranges": {metric.name: _ranges(metric) for metric in config.metric if not is_public(metric)},
+        "ranges": {metric.name: _ranges(metric) for metric in private},
         "is_ledger": book is not None,
     }
 
@@ -126,17 +135,15 @@ def _sentences(config: Config, said: Statement, total: Loss, *, is_ledger: bool)
 
 def _loss_stated(facts: dict[str, Any], config: Config) -> Loss | None:
     """What releases say that they cost one unit of the ledger; None if they do not, or count by another unit."""
-    if facts.get("mechanism") == "exact" and facts.get("relation", VALUES) == VALUES:
+    if facts.get("mechanism") == "exact" and facts.get("relation") == VALUES:
         return NOTHING
-    epsilon, delta = facts.get("epsilon"), facts.get("delta", 0)
-    if not isinstance(epsilon, int | float) or not isinstance(delta, int | float):  # a text might be any number
-        return None
+    epsilon, delta = facts.get("epsilon"), facts.get("delta")
     try:
         loss = Loss(Fraction(str(epsilon)), Fraction(str(delta)))
         is_same = parse_unit(str(facts.get("unit"))) == parse_unit(config.unit)
     except (ValueError, ShoalError):
         return None
-    return loss if is_same and facts.get("relation", VALUES) == config.relation and loss.epsilon else None
+    return loss if is_same and facts.get("relation") == config.relation and loss.epsilon else None
 
 
 def _missing(names: list[str]) -> str:
@@ -149,18 +156,13 @@ def _missing(names: list[str]) -> str:
     )
 
 
-def is_public(section: MetricSection) -> bool:
-    """Whether it is a count of what anyone may count."""
-    return section.statistic == "count" and not section.protects_presence
-
-
 def amounts(epsilon: Fraction, delta: Fraction) -> dict[str, Any]:
     """An amount of privacy: a number for drawing and its exact text."""
     return {"epsilon": float(epsilon), "text": exact_text(epsilon), "delta": exact_text(delta) if delta else None}
 
 
-def _ranges(section: MetricSection) -> list[list[float]]:
-    return [[float(low), float(high)] for low, high in section.ranges]
+def _ranges(metric: Metric) -> list[list[float]]:
+    return [[float(low), float(high)] for low, high in metric.ranges]
 
 
 def _names(paths: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ from shoal.agents.audit.verify import verify
 from shoal.agents.dashboard.ending import aside
 from shoal.agents.dashboard.live import Hub
 from shoal.models.errors import ShoalError
-from shoal.models.tables import Release
+from shoal.models.tables import ReleaseRow
 
 EVERY = 5.0  # seconds between two looks at the budget
 AUDIT_EVERY = 60.0  # seconds between two audits, which read all of the log ...
@@ -54,7 +54,7 @@ class Auditor:
         with _opened(self._url) as ledger:
             failures = [f"{finding.where}: {finding.message}" for finding in verify(ledger) if finding.failure]
             with ledger.database.read() as connection:
-                releases = connection.execute(select(func.count()).select_from(Release)).scalar_one()
+                releases = connection.execute(select(func.count()).select_from(ReleaseRow)).scalar_one()
         return {
             "ok": not failures, "at": at, "took": time.monotonic() - began, "releases": releases,
             "findings": failures[:SHOWN], "failures": len(failures),

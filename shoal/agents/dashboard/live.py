@@ -42,7 +42,7 @@ class Hub:
 
     def take(self, records: Iterable[bytes | None], *, quiet: bool = False) -> None:
         """Take in what was published, and tell those who listen; `quiet` while all of the past is read."""
-        rows = [release.row() for release in map(self.book.take, records) if release is not None]
+        rows = [list(row) for row in map(self.book.take, records) if row is not None]
         self._version += 1
         if quiet:
             return

@@ -22,12 +22,12 @@ def snapshot(
     label: str = "",
 ) -> dict[str, Any]:
     """The page's data; with a status it is that of a running deployment. `label` names the value of its one metric."""
-    sections = {} if config is None else {metric.name: metric for metric in config.metric}
+    configured = {} if config is None else {metric.name: metric for metric in config.metrics}
     metrics = list(book.tables())
     for metric in metrics:
-        section = sections.get(metric["name"])
-        is_same = section is not None and section.version == metric["version"]
-        metric["said"] = metric_facts(section) if section is not None and is_same else None
+        known = configured.get(metric["name"])
+        is_same = known is not None and known.version == metric["version"]
+        metric["said"] = metric_facts(known) if known is not None and is_same else None
         metric["loss"] = loss_stated(metric["facts"])
         metric["label"] = label
         metric["places"] = polygons(metric["groups"])
@@ -43,7 +43,7 @@ def snapshot(
         "releases": book.releases,
         "others": dict(book.others),
         "metrics": metrics,
-        "waiting": [name for name in sections if name not in book.metrics],
+        "waiting": [name for name in configured if name not in book.metrics],
         "privacy": None if config is None else privacy_facts(config, budget, book.stated),
         "agreed": {} if config is None else times_agreed(config),
         "status": status,

@@ -2,25 +2,24 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import orjson
 
 from shoal.models.config.file import Config
-from shoal.models.times import time_of_text
+from shoal.models.releases.record import Activation, Release, record_of
 
 Due = dict[str, dict[int, int]]  # of each metric the instants that tell that it is over, and their numbers of releases
+Place = tuple[int, str, str, int]  # time, metric, group and seq: the order of a file of releases
 
 
-class ReceivedRelease(NamedTuple):
-    """A release as a consumer reads it; sorts in the order of a file of releases."""
+def interval(release: Release) -> tuple[float, float, float]:
+    """Value, low end and high end of a release that has one number."""
+    (value,) = (side for side in (release.value,) if isinstance(side, int | float))
+    return value, *ends(release)
 
-    at: int
-    metric: str
-    group: str
-    seq: int
-    raw: bytes
-    fields: dict[str, Any]
+
+def ends(release: Release) -> tuple[float, float]:
+    """Low end and high end of a release of one number, which may be too noisy to be released."""
+    low, high = (side for side in (release.low, release.high) if isinstance(side, int | float))
+    return low, high
 
 
 @dataclass
@@ -31,25 +30,26 @@ class DemoProgress:
     count: int  # events in all
     due: Due  # what is released when everything is
     sent: int = 0
-    releases: dict[str, list[ReceivedRelease]] = field(default_factory=dict)  # by metric, as they came
+    releases: dict[str, list[Release]] = field(default_factory=dict)  # by metric, as they came
     instants: Counter[tuple[str, int]] = field(default_factory=Counter)  # releases by metric and instant
-    activations: list[dict[str, Any]] = field(default_factory=list)
+    activations: list[Activation] = field(default_factory=list)
+    lines: list[tuple[Place, bytes]] = field(default_factory=list)  # the releases as they came
 
     @property
     def published(self) -> int:
         return sum(map(len, self.releases.values()))
 
-    def last(self, metric: str) -> ReceivedRelease | None:
+    def last(self, metric: str) -> Release | None:
         releases = self.releases.get(metric)
         return releases[-1] if releases else None
 
-    def activated(self, metric: str) -> list[dict[str, Any]]:
+    def activated(self, metric: str) -> list[Activation]:
         """The activations of a metric so far, in order of level."""
-        return sorted((fields for fields in self.activations if fields["metric"] == metric), key=lambda f: f["level"])
+        return sorted((each for each in self.activations if each.metric == metric), key=lambda each: each.number)
 
-    def ordered(self) -> list[ReceivedRelease]:
-        """All releases in the order (at, metric, group, seq)."""
-        return sorted(release for releases in self.releases.values() for release in releases)
+    def ordered(self) -> list[bytes]:
+        """All releases as they came, in the order of a file of releases."""
+        return [line for _, line in sorted(self.lines)]
 
     @property
     def complete(self) -> bool:
@@ -62,11 +62,10 @@ class DemoProgress:
 
     def take(self, raw: bytes) -> None:
         """Count a release or an activation, as the topics have it."""
-        fields = orjson.loads(raw)
-        if "seq" in fields:
-            at = time_of_text(fields["at"]) or 0
-            release = ReceivedRelease(at, fields["metric"], fields["group"] or "", fields["seq"], raw, fields)
-            self.releases.setdefault(release.metric, []).append(release)
-            self.instants[release.metric, at] += 1
-        else:
-            self.activations.append(fields)
+        record = record_of(raw)
+        if isinstance(record, Release):
+            self.releases.setdefault(record.metric, []).append(record)
+            self.lines.append(((record.time, record.metric, record.group or "", record.seq), raw))
+            self.instants[record.metric, record.time] += 1
+        elif record is not None:
+            self.activations.append(record)

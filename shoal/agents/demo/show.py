@@ -115,12 +115,12 @@ async def _stream(scene: Scene, progress: DemoProgress, started: WorkerProcess, 
 def _look_back(scene: Scene, progress: DemoProgress, config: Path, out: Path, view: View) -> Shown:
     """Write the releases, have them audited, draw the picture and the page of all that was released."""
     made, releases = config.parent, progress.ordered()
-    (made / RELEASES).write_bytes(b"".join(release.raw + b"\n" for release in releases))
+    (made / RELEASES).write_bytes(b"".join(release + b"\n" for release in releases))
     view.say(f"auditing: {len(releases):,} releases are computed again from the events and the key")
     with scene.beside(made):
         audited = audit(config, len(releases))
     verdict = _verdict(len(releases), audited)
-    published = [release.raw for release in releases] + [orjson.dumps(fields) for fields in progress.activations]
+    published = releases + [orjson.dumps(each.fields) for each in progress.activations]
     charged = budget_of(progress.config.audit.url)
     (made / DASHBOARD).write_text(page_of(published, RELEASES, progress.config, verdict, charged).text, "utf-8")
     return Shown(progress, audited, scene.conclude(progress, made, verdict), out)

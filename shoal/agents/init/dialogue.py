@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from shoal.agents.init.answers import Answers
+from shoal.agents.init.choices import finds_groups, loss_of
 from shoal.agents.init.draft import Draft, Unanswered, checked, completed, draft
-from shoal.agents.init.questions import QUESTIONS, Known, Question, belief, finds_groups, loss_of
+from shoal.agents.init.questions import QUESTIONS, Known, Question, belief
 from shoal.models.errors import ConfigError, ShoalError
 
 Ask = Callable[[str], str]  # a prompt -> what was typed
@@ -29,7 +30,7 @@ def converse(options: Mapping[str, str], known: Known, path: Path, ask: Ask, say
     Raises:
         Left: the person wants none.
     """
-    said = _asked(options, None, known, path, ask, say)
+    said, assumed = _asked(options, None, known, path, ask, say)
     for name in options:
         if name not in said:
             say(f"(--{name} is for other answers than these, and is left out.)")
@@ -41,7 +42,8 @@ def converse(options: Mapping[str, str], known: Known, path: Path, ask: Ask, say
         change = _change(said, path, ask, say, may_write=found is not None)
         if change is None and found is not None:
             return found
-        said = _asked(said, change, known, path, ask, say)
+        kept = {name: text for name, text in said.items() if name not in assumed}
+        said, assumed = _asked(kept, change, known, path, ask, say)
 
 
 def wrapped(text: str) -> str:
@@ -57,9 +59,15 @@ def wrapped(text: str) -> str:
     )
 
 
-def _asked(kept: Mapping[str, str], again: str | None, known: Known, path: Path, ask: Ask, say: Say) -> dict[str, str]:
-    """The answers to all questions that apply; what is kept is not asked unless it is `again`, or fits no more."""
+def _asked(
+    kept: Mapping[str, str], again: str | None, known: Known, path: Path, ask: Ask, say: Say
+) -> tuple[dict[str, str], set[str]]:
+    """Answers to all questions that apply, and the names of those that nobody gave, which follow from the others.
+
+    An answer in `kept` is not asked for unless it is `again`, or fits no more.
+    """
     said: dict[str, str] = {}
+    assumed: set[str] = set()
     for question in QUESTIONS:
         if not question.applies(said):
             continue
@@ -68,13 +76,14 @@ def _asked(kept: Mapping[str, str], again: str | None, known: Known, path: Path,
         if default is not None and is_settled and question.name != again:
             try:
                 said[question.name] = checked(question, default, said, known)
+                assumed |= {question.name} - kept.keys()
                 continue
             except Unanswered as error:
                 say(f"shoal: {error}")
                 default = question.default(said, known)
         said[question.name] = _answer(question, default, said, known, ask, say)
         _comment(question, said, known, path, say)
-    return said
+    return said, assumed
 
 
 def _answer(question: Question, default: str | None, said: Answers, known: Known, ask: Ask, say: Say) -> str:

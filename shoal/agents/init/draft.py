@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shoal.agents.init.answers import Answers
-from shoal.agents.init.questions import QUESTIONS, Known, Question, has_group, is_each, tick
+from shoal.agents.init.choices import has_group, is_each, tick
+from shoal.agents.init.questions import QUESTIONS, Known, Question
 from shoal.agents.init.toml import written
 from shoal.agents.plan.planners import PLANNERS
+from shoal.mechanisms.kinds import kind_of
+from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.words import number
 from shoal.models.config.file import read
-from shoal.models.config.metric import MetricSection
 from shoal.models.errors import ConfigError
 
 
@@ -30,12 +32,12 @@ class Draft:
 
     answers: Answers
     text: str
-    section: MetricSection
+    metric: Metric
 
     @property
     def prediction(self) -> str:
         """The noise of a late release, in a line."""
-        noise_sd, beside, what = PLANNERS[self.section.kind].final_noise(self.section, int(self.answers["users"]))
+        noise_sd, beside, what = PLANNERS[kind_of(self.metric)].final_noise(self.metric, int(self.answers["users"]))
         people = f"{int(self.answers['users']):,} people"
         when = f" in each {tick(self.answers)}" if is_each(self.answers) else ""
         where = " and group" if has_group(self.answers) else ""
@@ -99,9 +101,9 @@ def draft(said: Answers, path: Path) -> Draft:
         ConfigError: they make no configuration that would be accepted.
     """
     text = written(said, shlex.quote(path.name), stem_of(path))
-    (section,) = read(text, path).metric
+    (metric,) = read(text, path).metrics
     try:
-        PLANNERS[section.kind].final_noise(section, int(said["users"]))
+        PLANNERS[kind_of(metric)].final_noise(metric, int(said["users"]))
     except ValueError as error:
-        raise ConfigError(f'{path}: metric "{section.name}": {error}') from None
-    return Draft(said, text, section)
+        raise ConfigError(f'{path}: metric "{metric.name}": {error}') from None
+    return Draft(said, text, metric)

@@ -14,7 +14,7 @@ from typing import Any
 from shoal.agents.input.forms import COMMA, LOG_DATE, MONEY, THOUSANDS, US_DATE, ZONE_NAME
 from shoal.models.numerals import json_number
 from shoal.models.predicates import is_predicate
-from shoal.models.times import time_of_field_text
+from shoal.models.times import time_of_field
 
 SHOWN_FROM = 0.1  # of the records; a rarer name may itself say something about somebody
 MOST = 0.9  # of the records
@@ -113,7 +113,7 @@ def _form_of_number(digits: str) -> Form:
 def _form_of_text(text: str, *, is_table: bool) -> Form:
     if json_number(text) is not None:
         return _form_of_number(text) if is_table else Form.DIGITS
-    if time_of_field_text(text) is not None:
+    if time_of_field(text) is not None:
         return Form.TIME
     return next((form for pattern, form in OF_TEXTS if pattern.fullmatch(text)), Form.TEXT)
 

@@ -1,6 +1,7 @@
-"""What `shoal init` asks, in plain words, in the order in which one answer stands on another.
+"""Questions of `shoal init`: what is published, of whom, where, when, and how it is protected.
 
-A question without a default has to be answered: range, groups, times and relation are what data must not decide.
+A question has no default if its answer must not follow from the data: range, groups, start, end and, unless the
+statistic exists under one relation alone, relation.
 """
 
 import re
@@ -10,25 +11,42 @@ from fractions import Fraction
 
 from shoal.agents.init import answers as read
 from shoal.agents.init.answers import FOUND, NEVER, NONE, Answers, Reader
+from shoal.agents.init.choices import (
+    ALL,
+    EACH,
+    STATISTICS,
+    asks_max_groups,
+    counts_users,
+    finds_groups,
+    form_of,
+    has_group,
+    has_value,
+    in_a_tick,
+    is_each,
+    is_hidden,
+    limits_each_group,
+    relations,
+    whose,
+)
 from shoal.agents.init.fields import GROUPS, IDS, NUMBERS, TIMES, Field, Form
 from shoal.agents.init.roles import Proposal, is_clearly_time
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.mechanisms.spec import ADD_REMOVE, VALUES
-from shoal.models.config.unit import PERSON, Unit, parse_unit
-from shoal.models.loss_words import EACH_PERIOD, FOR_EVER, LossWords, beliefs, loss_words
+from shoal.models.loss_words import EACH_PERIOD, FOR_EVER, beliefs
 
-STATISTICS = {VALUES: ("mean", "sum"), ADD_REMOVE: ("mean", "sum", "count", "users")}
-EACH, ALL = "each", "all"
 FIELDS = ("user", "value", "time", "group")
 UNREADABLE_AS = {
     "value": (Form.THOUSANDS, Form.COMMA, Form.MONEY), "time": (Form.SLASHED, Form.LOGGED, Form.ZONED),
 }  # fmt: skip
+FOUND_ANEW = " Groups are found anew in each of these times, with half of epsilon."
 EXAMPLES = ("0.1", "0.5", "1", "2", "4")  # epsilons
 OF_STATISTIC = {
     "mean": "the average of a value over records",
     "sum": "the sum of a value",
-    "count": "how many records there are, with noise",
-    "users": "how many people there are, with noise",
+    "count": "how many records there are, with noise: who is in them is protected",
+    "users": "how many people there are, with noise: who they are is protected",
+    "variance": "the average of a value, and how far its values are from that",
+    "distribution": "how the values are distributed: a histogram, and quantiles such as the median",
 }
 
 
@@ -69,7 +87,7 @@ class Question:
     reader: Callable[[Answers, Known], Reader]
     default: Callable[[Answers, Known], str | None] = lambda said, known: None
     applies: Callable[[Answers], bool] = lambda said: True
-    is_quiet: bool = False  # has a default that hardly anybody changes, and is not asked
+    is_quiet: bool = False  # is not asked where it has a default
     decides_noise: bool = False
 
     def read(self, text: str, said: Answers, known: Known) -> str:
@@ -85,66 +103,17 @@ class Question:
         return answer
 
 
-def has_value(said: Answers) -> bool:
-    """Whether the statistic is one of values."""
-    return said["statistic"] in ("mean", "sum")
-
-
-def is_hidden(said: Answers) -> bool:
-    """Whether presence is protected."""
-    return said["relation"] == ADD_REMOVE
-
-
-def has_group(said: Answers) -> bool:
-    """Whether records are divided into groups."""
-    return said["group"] != NONE
-
-
-def is_each(said: Answers) -> bool:
-    """Whether each tick is told by itself."""
-    return said["span"] == EACH
-
-
-def finds_groups(said: Answers) -> bool:
-    """Whether groups that nobody declared are found in private."""
-    return said.get("groups") == FOUND
-
-
-def asks_max_groups(said: Answers) -> bool:
-    """Whether a person's groups are limited by a number of their own."""
-    if not has_group(said) or said["statistic"] == "sum":
-        return False
-    return said["statistic"] == "users" if is_hidden(said) else said["statistic"] == "mean"
-
-
-def tick(said: Answers) -> str:
-    """What a tick is called: `day`, `hour`, `week`, or `12h`."""
-    return {"1d": "day", "24h": "day", "1h": "hour", "60m": "hour", "7d": "week"}.get(said["every"], said["every"])
-
-
-def whose(said: Answers) -> str:
-    """The unit that is protected."""
-    return f"one person in one {tick(said)}" if is_each(said) else "one person"
-
-
-def loss_of(said: Answers) -> LossWords:
-    """Sentences on the loss of one unit."""
-    delta = Fraction(said["delta"]) if finds_groups(said) else Fraction(0)
-    needs_max_slots = is_each(said) and said["statistic"] == "mean" and not is_hidden(said)
-    return loss_words(unit_of(said), Loss(Fraction(said["epsilon"]), delta), needs_max_slots=needs_max_slots)
-
-
-def unit_of(said: Answers) -> Unit:
-    """The unit that is protected: a person, or a person and the time of one tick."""
-    return parse_unit(f"user-{said['every']}") if is_each(said) else PERSON
-
-
 def _always(reader: Reader) -> Callable[[Answers, Known], Reader]:
     return lambda said, known: reader
 
 
 def _constant(text: str) -> Callable[[Answers, Known], str]:
     return lambda said, known: text
+
+
+def _statistic(said: Answers, known: Known) -> str:
+    lines = [f"  {number} {name:12} {OF_STATISTIC[name]}" for number, name in enumerate(STATISTICS, 1)]
+    return "\n".join(["What is to be published?", *lines])
 
 
 def _relation(said: Answers, known: Known) -> str:
@@ -157,10 +126,25 @@ def _relation(said: Answers, known: Known) -> str:
     )
 
 
-def _statistic(said: Answers, known: Known) -> str:
-    lines = [f"  {number} {name:6} {OF_STATISTIC[name]}" for number, name in enumerate(STATISTICS[said["relation"]], 1)]
-    public = "" if is_hidden(said) else "\n(Counts are exact, and no secret, with relation values.)"
-    return "\n".join(["What is to be published?", *lines]) + public
+def _relation_of(said: Answers, known: Known) -> Reader:
+    possible, reader = relations(said), read.one_of(VALUES, ADD_REMOVE)
+
+    def checked(text: str) -> str:
+        answer = reader(text)
+        if answer not in possible:
+            when = "" if is_each(said) else " since the beginning"
+            raise ValueError(
+                f"statistic {said['statistic']}{when} is not for relation {answer}; write {possible[0]}, or choose "
+                "another statistic"
+            )
+        return answer
+
+    return checked
+
+
+def _only_relation(said: Answers, known: Known) -> str | None:
+    possible = relations(said)
+    return possible[0] if len(possible) == 1 else None
 
 
 def _field_words(question: str, role: str, remark: str = "") -> Callable[[Answers, Known], str]:
@@ -180,13 +164,13 @@ def _groups(said: Answers, known: Known) -> str:
         "Which groups are there? They are not looked up: that a group exists may tell that somebody is in it. Write "
         "their names with commas between them: all of these are published, also the empty ones, and no others. Or "
         f"write {FOUND}: a group is then published once enough people are in it, which takes part of epsilon and a "
-        "small delta."
+        "small delta." + (FOUND_ANEW if form_of(said).cadence == "slot" else "")
     )
 
 
 def _span(said: Answers, known: Known) -> str:
     return (
-        f"Of which time is a {said['statistic']}?\n"
+        "Over which time is each result taken?\n"
         f"  1 {EACH:5} each day, or hour, by itself. {EACH_PERIOD}\n"
         f"  2 {ALL:5} everything since the beginning, told anew each day, or hour. {FOR_EVER}"
     )
@@ -203,7 +187,7 @@ def _range(said: Answers, known: Known) -> str:
 
 
 def _users(said: Answers, known: Known) -> str:
-    when = f" in a {tick(said)}" if is_each(said) else ""
+    when = in_a_tick(said)
     where = ", and in a group that matters" if has_group(said) else ""
     return (
         f"How many people, about, have records{when}{where}? The prediction is for so many. They are not counted in "
@@ -236,8 +220,8 @@ def _delta(said: Answers, known: Known) -> str:
 
 
 def _max_contributions(said: Answers, known: Known) -> str:
-    when = f" in a {tick(said)}" if is_each(said) else ""
-    where = " and group" if has_group(said) and not is_hidden(said) and said["statistic"] == "mean" else ""
+    when = in_a_tick(said)
+    where = " and group" if has_group(said) and limits_each_group(said) else ""
     return (
         f"How many records of one person{when}{where} may count, at most? Further ones are left out. A limit above "
         "what people have costs noise, one below it leaves records out: `shoal plan` compares several."
@@ -245,13 +229,13 @@ def _max_contributions(said: Answers, known: Known) -> str:
 
 
 def _max_groups(said: Answers, known: Known) -> str:
-    when = f" in a {tick(said)}" if is_each(said) else ""
+    when = in_a_tick(said)
     shared = "They share epsilon: twice the groups, twice the noise."
     return f"In how many groups may one person count{when}, at most? {shared}"
 
 
 def _default_statistic(said: Answers, known: Known) -> str:
-    return "count" if is_hidden(said) and known.fields and known.proposed("value") is None else "mean"
+    return "count" if known.fields and known.proposed("value") is None else "mean"
 
 
 def _default_name(said: Answers, known: Known) -> str:
@@ -269,16 +253,8 @@ def _default_limit(said: Answers, known: Known) -> str:
 
 
 QUESTIONS = (
-    Question("relation", _relation, _always(read.one_of(VALUES, ADD_REMOVE))),
-    Question(
-        "statistic", _statistic, lambda said, known: read.one_of(*STATISTICS[said["relation"]]), _default_statistic
-    ),
-    Question(
-        "user",
-        _field_words("Which field says whose record it is?", "user", "a person is one value of it"),
-        lambda said, known: read.field_of(known.fields, "user", IDS),
-        lambda said, known: known.proposed("user"),
-    ),
+    # what
+    Question("statistic", _statistic, lambda said, known: read.one_of(*STATISTICS), _default_statistic),
     Question(
         "value",
         _field_words("Which field has the numbers?", "value"),
@@ -286,12 +262,15 @@ QUESTIONS = (
         lambda said, known: known.proposed("value"),
         has_value,
     ),
+    Question("range", _range, _always(read.ends), applies=has_value),
+    # of whom
     Question(
-        "time",
-        _field_words("Which field says when it was?", "time"),
-        lambda said, known: read.field_of(known.fields, "time", TIMES),
-        lambda said, known: known.proposed("time"),
+        "user",
+        _field_words("Which field says whose record it is?", "user", "a person is one value of it"),
+        lambda said, known: read.field_of(known.fields, "user", IDS),
+        lambda said, known: known.proposed("user"),
     ),
+    # where
     Question(
         "group",
         _field_words(
@@ -300,7 +279,13 @@ QUESTIONS = (
         lambda said, known: read.field_or_none(read.field_of(known.fields, "group", GROUPS)),
         lambda said, known: known.proposed("group") or NONE,
     ),
-    Question("groups", _groups, _always(read.keys), applies=lambda said: has_group(said) and is_hidden(said)),
+    # when
+    Question(
+        "time",
+        _field_words("Which field says when it was?", "time"),
+        lambda said, known: read.field_of(known.fields, "time", TIMES),
+        lambda said, known: known.proposed("time"),
+    ),
     Question("span", _span, _always(read.one_of(EACH, ALL)), _constant(EACH)),
     Question(
         "every",
@@ -308,6 +293,9 @@ QUESTIONS = (
         _always(read.span),
         _constant("1d"),
     ),
+    # how it is protected
+    Question("relation", _relation, _relation_of, _only_relation, is_quiet=True),
+    Question("groups", _groups, _always(read.keys), applies=lambda said: has_group(said) and is_hidden(said)),
     Question(
         "start",
         _constant("When does the data begin? (a public date, in UTC, at which a day or hour begins)"),
@@ -320,7 +308,6 @@ QUESTIONS = (
         _always(read.instant_or_never),
         applies=is_hidden,
     ),
-    Question("range", _range, _always(read.ends), applies=has_value, decides_noise=True),
     Question("users", _users, _always(read.whole), _constant("1000"), decides_noise=True),
     Question("epsilon", _epsilon, _always(read.positive), _constant("1"), decides_noise=True),
     Question("delta", _delta, _always(read.positive), _constant("1e-9"), finds_groups, decides_noise=True),
@@ -329,7 +316,7 @@ QUESTIONS = (
         _max_contributions,
         _always(read.whole),
         _default_limit,
-        lambda said: said["statistic"] != "users",
+        lambda said: not counts_users(said),
         decides_noise=True,
     ),
     Question("max-groups", _max_groups, _always(read.whole), _constant("1"), asks_max_groups, decides_noise=True),

@@ -8,9 +8,8 @@ from pathlib import Path
 from shoal.agents.init.fields import UNREADABLE, Field, Form, fields_of, form_of
 from shoal.agents.input.content import FileForm
 from shoal.agents.input.event_file import CHUNK, EventFile
-from shoal.models.config.reading import NEWEST
 from shoal.models.errors import InputError
-from shoal.models.events import Refused, parse
+from shoal.models.events import Refusal, parse
 
 READ = CHUNK  # records
 ENDINGS = re.compile(r"(\.(jsonl|ndjson|json|csv|tsv|pb|pbf|protobuf|bin))?(\.gz)?$", re.IGNORECASE)
@@ -50,12 +49,7 @@ def read_sample(path: str) -> Sample:
     raws = chunks[0] if chunks else []
     if not raws:
         raise InputError(f"{path}: there is no event in it; name a file that has some")
-    records = []
-    for _, raw in raws:
-        try:
-            records.append(parse(raw, NEWEST))
-        except Refused:
-            continue
+    records = [event for _, raw in raws if not isinstance(event := parse(raw), Refusal)]
     if not records:
         raise InputError(
             f"{path}: none of the first {len(raws):,} records is a JSON object with named fields; a sample has one "

@@ -5,13 +5,18 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from shoal.agents.init.answers import FOUND, NEVER, Answers
-from shoal.agents.init.questions import (
+from shoal.agents.init.choices import (
+    counts_users,
     finds_groups,
+    form_of,
     has_group,
     has_value,
+    in_a_tick,
     is_each,
     is_hidden,
+    limits_each_group,
     loss_of,
+    statistic_of,
     tick,
     unit_of,
     whose,
@@ -21,7 +26,10 @@ from shoal.models.loss_words import per
 WIDTH = 33  # of what stands before a comment
 COMMENT = 100  # of a line of comment alone
 ESCAPED = {number: f"\\u{number:04x}" for number in (0x7F, *range(0x80, 0xA0), 0x2028, 0x2029)}
-OF_TICK = {"mean": "average", "sum": "sum", "count": "number", "users": "number of people"}
+OF_TICK = {
+    "mean": "average", "sum": "sum", "count": "number", "users": "number of people",
+    "variance": "average and variance", "distribution": "distribution",
+}  # fmt: skip
 
 
 def written(said: Answers, config: str, stem: str) -> str:
@@ -108,20 +116,16 @@ def _relation(said: Answers) -> Iterator[str]:
 
 
 def _statistic(said: Answers) -> Iterator[str]:
-    statistic, every = said["statistic"], quoted(said["every"])
-    what, each = OF_TICK[statistic], f"of each {tick(said)} by itself; released once, at its end"
-    if statistic == "mean" and is_each(said):
-        yield _line("statistic", '"slot-mean"', f"the {what} {each}")
+    what, cadence, every = OF_TICK[said["statistic"]], form_of(said).cadence, quoted(said["every"])
+    when = f"of each {tick(said)} by itself; released once, at its end" if is_each(said) else "since the beginning"
+    yield _line("statistic", quoted(statistic_of(said)), f"the {what} {when}")
+    if cadence == "slot":
         yield _line("slot", every, "by the times of events, in UTC")
-    elif statistic == "mean" and not is_hidden(said):
-        yield _line("statistic", '"mean"', f"the {what} since the beginning")
-        yield _line("every", every, "how often it is released, by the times of events, in UTC")
-    else:
-        yield _line("statistic", quoted(statistic), f"the {what} {each if is_each(said) else 'since the beginning'}")
-        yield _line("step", every, "how often it is released, by the times of events, in UTC")
-        if is_each(said):
-            yield _line("decay", f'{{ kind = "window", length = {every} }}', "each step counts by itself")
-            yield _line("unit", quoted(f"user-{_period(said)}"), "the guarantee is for a person in such a time")
+        return
+    yield _line(cadence, every, "how often it is released, by the times of events, in UTC")
+    if is_each(said):
+        yield _line("decay", f'{{ kind = "window", length = {every} }}', "each step counts by itself")
+        yield _line("unit", quoted(f"user-{_period(said)}"), "the guarantee is for a person in such a time")
 
 
 def _period(said: Answers) -> str:
@@ -139,18 +143,17 @@ def _privacy(said: Answers) -> Iterator[str]:
 
 
 def _limits(said: Answers) -> Iterator[str]:
-    groups, of = said.get("max-groups", "1"), f"of a person{f' in a {tick(said)}' if is_each(said) else ''}"
-    if said["statistic"] == "users":
+    groups, of = said.get("max-groups", "1"), f"of a person{in_a_tick(said)}"
+    if counts_users(said):
         yield _line("max_contributions", groups, f"groups {of} that count")
         if has_group(said) and not is_each(said):
             yield _line("max_groups_per_user", groups)
         return
-    is_mean = said["statistic"] == "mean" and not is_hidden(said)
-    where = " in each group" if is_mean and has_group(said) else ""
+    where = " in each group" if has_group(said) and limits_each_group(said) else ""
     limit = said["max-contributions"]
     yield _line("max_contributions", limit, f"records {of} that count{where}; further ones are left out")
-    if has_group(said) and is_mean:
-        key = "max_cells" if is_each(said) else "max_groups_per_user"
+    if has_group(said) and limits_each_group(said):
+        key = "max_cells" if form_of(said).cadence == "slot" else "max_groups_per_user"
         yield _line(key, groups, f"groups {of} that count; they share epsilon")
     elif has_group(said) and not is_hidden(said):
-        yield _line("max_groups_per_user", limit, "a sum costs no more for them")
+        yield _line("max_groups_per_user", limit, "groups share the records that count; more cost no noise")

@@ -25,8 +25,8 @@ import orjson
 from shoal.agents.input.content import GZIP, LOOKED_AT, FileForm, delimiter_of, form_of, missing_columns
 from shoal.agents.input.json_values import JsonValues
 from shoal.agents.input.long_lines import LONGEST, RowTooLong, TableLines, blocks_of, lines_of
+from shoal.mechanisms.parts.metric import Metric
 from shoal.models.config.file import Config
-from shoal.models.config.metric import MetricSection
 from shoal.models.errors import InputError
 from shoal.models.extras import require
 from shoal.models.numerals import json_number
@@ -74,7 +74,7 @@ class EventFile:
         self._named, self._delimiter = _named(path)
         self._metrics = () if config is None else config.metrics_of(topic)
         self._has_beats = config is not None and config.protects_presence
-        self._numeric = {path for metric in self._metrics for path in (*metric.numeric_fields, metric.time) if path}
+        self._numeric = {path for metric in self._metrics for path in (*metric.numeric, metric.source.time) if path}
         self._hash = sha256()
         self.count = 0
         self.places = "line"  # what the numbers of `chunks` count: lines or records
@@ -291,9 +291,9 @@ def _replaced(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _fields(metric: MetricSection) -> set[str]:
+def _fields(metric: Metric) -> set[str]:
     """The fields without which a metric can use no event."""
-    return {*metric.value_fields, *metric.paths().values()}
+    return {*metric.protected, *metric.pattern.values()}
 
 
 def _named(path: str) -> tuple[FileForm | None, str]:

@@ -16,9 +16,8 @@ from typing import Any
 from shoal.agents.input.event_file import EventFile, events_in
 from shoal.agents.input.forms import AS_UTF8, describe
 from shoal.agents.input.read_ahead import read_ahead
-from shoal.models.config.reading import NEWEST
 from shoal.models.errors import InputError
-from shoal.models.events import Refused, getter, parse
+from shoal.models.events import Refusal, getter, parse
 from shoal.stream.file_run import beat_of, has_beat
 from shoal.stream.survey import YEAR, Gap, Survey, Trouble
 from shoal.stream.topic import TopicPlan
@@ -151,10 +150,8 @@ def _reads_whole_text(path: str) -> Callable[[bytes], bool]:
     get = getter(path)
 
     def look(raw: bytes) -> bool:
-        try:
-            user = get(parse(raw, NEWEST))
-        except Refused:
-            return False
+        event = parse(raw)
+        user = None if isinstance(event, Refusal) else get(event)
         return type(user) is str and WHOLE_TEXT.fullmatch(user) is not None
 
     return look

@@ -8,17 +8,17 @@ import re
 from typing import Any
 
 from shoal.agents.input.long_lines import LONGEST, is_cut
-from shoal.models.config.metric import MetricSection
-from shoal.models.config.reading import NEWEST
-from shoal.models.events import MISSING, Refused, getter, parse
+from shoal.mechanisms.parts.metric import Metric
+from shoal.models.events import MISSING, getter, parse
 from shoal.models.numerals import json_number
-from shoal.models.predicates import KINDS, Predicate
+from shoal.models.predicates import KINDS
 from shoal.stream.survey import Trouble
 
 WHOLE = {
     "not-json": "it is no JSON object on a line of its own",
     "not-json-object": "it is JSON, and no object with named fields (a row of a table with more cells than its header "
     "becomes a list)",
+    "error": "shoal fails to read it",
     "late": "it is late",
 }
 AS_UTF8 = "write the file as UTF-8, say by `iconv -f WINDOWS-1252 -t UTF-8`"
@@ -54,33 +54,27 @@ def describe(trouble: Trouble) -> str:
         return "it has zero bytes, so it is damaged; remove them, say by `tr -d '\\000'`"
     if trouble.reason in WHOLE:
         return WHOLE[trouble.reason]
-    try:
-        event = parse(trouble.raw, NEWEST)
-    except Refused:
-        return "by the first reading, which this registered version keeps, it is no JSON: raise the metric's version"
+    event: Any = parse(trouble.raw)  # an object, of which a field is at fault
     kind, _, role = trouble.reason.partition("-")
-    section = trouble.metric.section
-    path, value = _field(section, role, event)
+    metric = trouble.metric.parts
+    path, value = _field(metric, role, event)
     if kind == "no":
         return f"there is no field {path!r}"
-    if role == "value" and isinstance(section.value, Predicate):
-        return f"field {path!r} is no {dict(section.value.kinds)[path]}, which the predicate {section.value.text} needs"
+    if role == "value" and metric.fields is not None and metric.fields.predicate is not None:
+        predicate = metric.fields.predicate
+        return f"field {path!r} is no {dict(predicate.kinds)[path]}, which the predicate {predicate.text} needs"
     return f"field {path!r} is {_form(value, role)}"
 
 
-def _field(section: MetricSection, role: str, event: dict[str, Any]) -> tuple[str, Any]:
+def _field(metric: Metric, role: str, event: dict[str, Any]) -> tuple[str, Any]:
     """The field of the role, and what it holds; of several the first that is at fault."""
     paths = {"lat": "latitude", "lon": "longitude"}
     if role == "value":
-        kinds = (
-            section.value.kinds
-            if isinstance(section.value, Predicate)
-            else [(path, "number") for path in section.values]
-        )
+        kinds = () if metric.fields is None else metric.fields.kinds
         fields = [(path, getter(path)(event)) for path, _ in kinds]
         faulty = [field for field, (_, kind) in zip(fields, kinds, strict=True) if type(field[1]) not in KINDS[kind]]
         return (faulty or fields or [("", MISSING)])[0]
-    path = section.paths().get(paths.get(role, role), role)
+    path = metric.pattern.get(paths.get(role, role), role)
     return path, getter(path)(event)
 
 

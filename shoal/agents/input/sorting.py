@@ -82,7 +82,7 @@ def sorted_file(file: EventFile, config: Config, topic: str) -> Iterator[SortedF
     Raises:
         ConfigError: the topic's metrics go by the times of several fields.
     """
-    fields = sorted({metric.time or "" for metric in config.metrics_of(topic)})
+    fields = sorted({metric.source.time or "" for metric in config.metrics_of(topic)})
     if len(fields) > 1:
         raise ConfigError(
             f"the metrics of topic {topic!r} take their times from {' and '.join(fields)}, and a file has one order: "

@@ -15,7 +15,7 @@ from shoal.agents.audit.database import refuse_unwritable
 from shoal.agents.audit.key_file import Key
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.requests import Agreement
-from shoal.agents.audit.session import Session, load_config, read_key, refuse_absent, terms_of
+from shoal.agents.audit.session import Session, epochs_of, load_config, read_key, refuse_absent
 from shoal.agents.diagnosis import ask_workers, diagnose, refuse_what_is_not_well, told
 from shoal.agents.inspection.findings import BROKERS, OF_KAFKA, Asked, Findings, Released
 from shoal.agents.inspection.latency import latencies
@@ -69,7 +69,7 @@ class Inspection:
         key, ledger, logged = self._key(config), self._ledger(config, closing), 0
         if ledger is not None:
             with self.findings.looking_at("ledger"):
-                config = config.under(terms_of(ledger, config))
+                config = config.in_epochs(epochs_of(ledger, config))
                 logged = ledger.of(config.kafka.app).published_by_workers()  # before the topic, which is ahead of it
         asked = self._kafka(config, ledger)
         self._fields |= asked.fields()
@@ -115,8 +115,8 @@ class Inspection:
                 self.warnings.append(text)
 
     def _warn(self, config: Config, asked: Asked) -> None:
-        of_times = times_expected_ahead(config.metric) if config.has_kafka else []
-        said = [*caveats(config.metric), *of_times]
+        of_times = times_expected_ahead(config.metrics) if config.has_kafka else []
+        said = [*caveats(config.metrics), *of_times]
         self.warnings = [*asked.warnings, *said]
         for text in said:
             self.findings.sections["configuration"].warn(text)
@@ -142,7 +142,7 @@ class Inspection:
         with self.findings.looking_at("configuration") as found:
             config = load_config(self._path)
             found.ok(f"{self._path}: {many(len(config.metric), 'metric')} of {', '.join(config.topics)}")
-            for text in (*lives(config.metric), *(latencies(config) if config.has_kafka else ())):
+            for text in (*lives(config.metrics), *(latencies(config) if config.has_kafka else ())):
                 found.ok(text)
             return config
         return None
@@ -234,7 +234,7 @@ class Inspection:
 
 def of_file_runs(session: Session) -> str:
     """Warning on versions of the configuration that belong to file runs, where it has brokers; empty without any."""
-    ledger, named = session.app_ledger, [session.config.id_of(metric) for metric in session.config.metric]
+    ledger, named = session.app_ledger, [session.config.id_of(metric) for metric in session.config.metrics]
     of_files = {VersionId.of(row) for row in ledger.versions()} - ledger.states_of_workers().keys()
     some = ", ".join(str(version) for version in named if version in of_files)
     return some and (
@@ -245,7 +245,7 @@ def of_file_runs(session: Session) -> str:
 
 def ended(session: Session) -> Iterator[str]:
     """What a run over a file may still do with versions of the configuration that ended with one."""
-    named = {session.config.id_of(metric) for metric in session.config.metric}
+    named = {session.config.id_of(metric) for metric in session.config.metrics}
     for row in session.app_ledger.versions():
         if row.state == ENDED and VersionId.of(row) in named:
             yield (

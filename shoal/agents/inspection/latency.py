@@ -16,8 +16,8 @@ def latencies(config: Config) -> Iterator[str]:
         f"fetch waits up to {settings.fetch_wait * 1000:.0f} ms, transactions for which others wait are at least "
         f"{settings.rest * 1000:.0f} ms apart, and others gather for up to {settings.gather:.3g} s"
     )
-    for metric in config.metric:
-        if metric.cadence is None:
+    for metric in config.metrics:
+        if metric.length is None:
             yield (
                 f'metric "{metric.name}": a release per contribution; one partition makes about '
                 f"{RELEASES_A_SECOND:,} a second"

@@ -35,14 +35,14 @@ def promises(
             "metric": metric.name,
             "version": metric.version,
             "registered": None if new is None else config.id_of(metric) not in new,
-            "epsilon": float(metric.epsilon),
+            "epsilon": float(metric.budget.epsilon),
             "charge": None if new is None else _charge(new.get(config.id_of(metric)), "epsilon"),
             "charge_delta": None if new is None else _charge(new.get(config.id_of(metric)), "delta"),
-            "unit": metric.unit,
+            "unit": metric.unit.name,
             "guarantee": guarantee(metric),
-            **({"relation": metric.relation} if metric.protects_presence else {}),
+            **({"relation": metric.hides.relation} if metric.protects_presence else {}),
         }
-        for metric in config.metric
+        for metric in config.metrics
     ]
     unit = unit_of(config)
     return {

@@ -6,8 +6,7 @@ operator's promise: only the first records of each partition are looked at. No m
 or where.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aiokafka import TopicPartition
 
@@ -16,7 +15,7 @@ from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.topic_policies import compacts, keep_command, ways_to_lose
 from shoal.agents.kafka.topics import PolicyError, Verified, kafka_errors
 from shoal.models.config.file import Config
-from shoal.models.events import getter, parse, read_user
+from shoal.models.events import Reader, Refusal, parse, user_reader
 from shoal.stream.machine import Record
 
 FIRST = 100  # records of a partition
@@ -26,24 +25,20 @@ class UserField(NamedTuple):
     """Where a topic's records have their user."""
 
     path: str
-    get: Callable[[dict[str, Any]], Any]
-    reading: int
+    read: Reader[bytes]
 
     @classmethod
     def of(cls, config: Config, topic: str) -> "UserField":
-        metrics = config.metrics_of(topic)
-        path = str(metrics[0].user)  # of all metrics of a topic
-        return cls(path, getter(path), max(metric.reading for metric in metrics))
+        path = config.metrics_of(topic)[0].source.user  # of all metrics of a topic
+        return cls(path, user_reader(path))
 
     def is_key(self, record: Record) -> bool:
         """Whether a record's key is its user; true of beats, and of records without a user, which count nowhere."""
-        if record.value is None:
+        event = None if record.value is None else parse(record.value)
+        if event is None or isinstance(event, Refusal):
             return True
-        try:
-            user = read_user(self.get(parse(record.value, self.reading)), record.value, self.path, self.reading)
-        except Exception:  # a record that breaks the reader is bad input, too
-            return True
-        return record.key == user
+        user = self.read(event, record.value or b"")
+        return isinstance(user, Refusal) or record.key == user
 
 
 async def refuse_other_keys(settings: KafkaSettings, config: Config, verified: Verified) -> None:

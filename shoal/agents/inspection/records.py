@@ -20,7 +20,7 @@ from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.kafka.topics import admin, kafka_errors
 from shoal.agents.misplaced import Place, Share
 from shoal.models.config.file import Config
-from shoal.models.events import Refused, getter, parse, read_user
+from shoal.models.events import Refusal, parse, user_reader
 from shoal.models.framings import Framing, framing_of
 from shoal.stream.machine import Record
 from shoal.stream.partitioning import PARTITIONERS
@@ -51,9 +51,9 @@ class Sampler:
 
     def __init__(self, config: Config, topic: str, partitions: int) -> None:
         metrics = config.metrics_of(topic)
-        self.user = str(metrics[0].user)  # of all metrics of a topic
+        self.user = str(metrics[0].source.user)  # of all metrics of a topic
         self.sample = Sample()
-        self._reading, self._get = max(metric.reading for metric in metrics), getter(self.user)
+        self._read_user = user_reader(self.user)
         self._home, self._partitions = PARTITIONERS[config.kafka.partitioner], partitions
 
     def look(self, partition: int, record: Record) -> None:
@@ -62,14 +62,12 @@ class Sampler:
         if raw is None:
             return
         sample.seen += 1
-        try:
-            event = parse(raw, self._reading)
-        except Exception as error:  # a record that breaks the reader is bad input, too
-            self._explain(raw, error.reason if isinstance(error, Refused) else "error")
+        event = parse(raw)
+        if isinstance(event, Refusal):
+            self._explain(raw, event.reason)
             return
-        try:
-            user = read_user(self._get(event), raw, self.user, self._reading)
-        except Exception:
+        user = self._read_user(event, raw)
+        if isinstance(user, Refusal):
             return
         sample.records[partition] += 1
         if self._home(user, self._partitions) != partition:

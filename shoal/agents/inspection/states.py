@@ -21,7 +21,7 @@ from shoal.models.losses import AcceptedLoss
 from shoal.models.times import iso
 from shoal.stream.guard import check_last
 from shoal.stream.machine import StagePartition
-from shoal.stream.state_mark import MARK, RELEASE_FORMAT, check_mark, format_of
+from shoal.stream.state_mark import MARK, check_mark
 
 SECOND_LOOK = 1.0  # seconds before it
 
@@ -168,10 +168,10 @@ class Judge:
             loss = accepted(self.losses, place, state.raw_mark, self._secret)
             state = state if loss is None else state.behind(loss)
         else:
-            check_mark(f"contributions partition {place.number}", state.mark, self._ledger.log_id, RELEASE_FORMAT)
+            check_mark(f"contributions partition {place.number}", state.mark, self._ledger.log_id)
             if state.begins > 0:
                 raise FailStop(cut_off(self._settings.changelog(RELEASE, place.topic), place.number))
-        if format_of(state.mark) > 1 and state.was is None:
+        if state.was is None:
             raise FailStop(unnamed(place))
         if lost := state.gap(discreet=self._settings.hides_presence):
             raise FailStop(f"{lost}; {way_on(self._path, place.topic, self._sources)}")

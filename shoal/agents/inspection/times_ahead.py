@@ -10,9 +10,10 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from shoal.agents.kafka.topic_policies import Configs, alter_command
+from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.words import exact_duration
+from shoal.models.config.ahead import default_ahead, expects_times_ahead
 from shoal.models.config.file import Config
-from shoal.models.config.metric import MetricSection
 from shoal.stream.event_time import beats_ahead
 from shoal.stream.topic import clocks_of
 
@@ -62,7 +63,7 @@ def pushes(config: Config, configs: Configs) -> list[Push]:
             metrics, stamps = config.metrics_of(topic), stamps_of(configs[topic])
             beats = beats_ahead(clocks_of(metrics))
             for metric in metrics:
-                own = beats if metric.protects_presence else metric.ahead_limit if metric.time else 0
+                own = beats if metric.protects_presence else metric.source.max_ahead if metric.source.time else 0
                 found.append(Push(topic, metric.name, stamps, None if stamps.limit is None else own + stamps.limit))
     return found
 
@@ -90,7 +91,7 @@ def in_words(found: Iterable[Push]) -> Iterator[str]:
 def unlimited(found: Iterable[Push], config: Config) -> Iterator[str]:
     """A warning for each topic whose producers' timestamps are unlimited, with the command that limits them."""
     for topic, stamps in dict.fromkeys((push.topic, push.stamps) for push in found if push.ahead is None):
-        by_brokers = all(metric.time for metric in config.metrics_of(topic))
+        by_brokers = all(metric.source.time for metric in config.metrics_of(topic))
         setting = {"message.timestamp.type": BY_BROKERS} if by_brokers else {stamps.key: str(HOUR)}
         yield (
             f"topic {topic}: a wrong clock pushes event time ahead without limit ({stamps}); "
@@ -98,14 +99,14 @@ def unlimited(found: Iterable[Push], config: Config) -> Iterator[str]:
         )
 
 
-def times_expected_ahead(metrics: Iterable[MetricSection]) -> list[str]:
+def times_expected_ahead(metrics: Iterable[Metric]) -> list[str]:
     """Warnings for metrics whose `max_ahead` is set above its default, where events move the clock."""
     return [
-        f'metric "{one.name}": max_ahead is {exact_duration(one.ahead_limit)}, above its default of '
-        f"{exact_duration(one.default_ahead)}: one fast clock closes ticks that much early; leave it out unless times "
+        f'metric "{one.name}": max_ahead is {exact_duration(one.source.max_ahead)}, above its default of '
+        f"{exact_duration(default_ahead(one))}: one fast clock closes ticks that much early; leave it out unless times "
         "lie ahead by nature, as in bookings"
         for one in metrics
-        if one.expects_times_ahead and one.time and not one.protects_presence
+        if expects_times_ahead(one) and one.source.time and not one.protects_presence
     ]
 
 

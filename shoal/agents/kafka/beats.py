@@ -43,7 +43,7 @@ def topics_of(config: Config) -> tuple[str, ...]:
 
 def interval(config: Config) -> float:
     """Seconds between two beats: a quarter of the finest step."""
-    return min(metric.cadence or 1 for metric in config.metric) / QUARTERS / 1e6
+    return config.cadence / QUARTERS / 1e6
 
 
 def last_beat(config: Config, topic: str) -> int:
@@ -57,7 +57,7 @@ def last_beat(config: Config, topic: str) -> int:
     for metric in config.metrics_of(topic):
         if metric.end is None:
             raise ConfigError(f'metric "{metric.name}" has no end to which its steps could be closed: add `end`')
-    last = max(metric.end + metric.lateness for metric in config.metric if metric.end is not None)
+    last = max(metric.end + metric.source.lateness for metric in config.metrics if metric.end is not None)
     check_past(last, "the end of the metrics, with their lateness,")
     return last
 

@@ -16,13 +16,12 @@ from aiokafka.errors import KafkaError as ClientError
 
 from shoal.agents.kafka.client_errors import why_not
 from shoal.agents.kafka.settings import KafkaSettings
+from shoal.mechanisms.parts.metric import Metric
 from shoal.models.config.file import Config
-from shoal.models.config.metric import MetricSection
-from shoal.models.config.reading import NEWEST
 from shoal.models.errors import KafkaError
-from shoal.models.events import Refused, getter, parse, read_time, read_user
+from shoal.models.events import Refusal, parse, time_reader, user_reader
 from shoal.models.records import CLOCK_HEADER
-from shoal.models.times import end_of_tick, iso
+from shoal.models.times import iso
 from shoal.stream.file_run import Line, beat_line
 from shoal.stream.partitioning import PARTITIONERS
 
@@ -108,8 +107,9 @@ class _Sending:
         self.count = 0
         self._producer, self._topic, self._partitions = producer, topic, partitions
         self._metrics = config.metrics_of(topic)
-        self._user = self._metrics[0].user
-        self._get_user = getter(self._user)
+        self._read_user = user_reader(self._metrics[0].source.user)  # of all metrics of a topic
+        paths = {metric.source.time for metric in self._metrics if metric.source.time is not None}
+        self._read_times = {path: time_reader(path) for path in paths}
         self._partition = PARTITIONERS[config.kafka.partitioner]
         self._homes: dict[bytes, int] = {}
         self._latest: dict[str, int] = {}
@@ -125,11 +125,12 @@ class _Sending:
             await self._send(home)
 
     def _place(self, raw: bytes) -> tuple[bytes | None, int]:
-        try:
-            event = parse(raw, NEWEST)
-            self._note_times(event, raw)
-            user = read_user(self._get_user(event), raw, self._user, NEWEST)
-        except Refused:
+        event = parse(raw)
+        if isinstance(event, Refusal):
+            return None, 0
+        self._note_times(event, raw)
+        user = self._read_user(event, raw)
+        if isinstance(user, Refusal):
             return None, 0
         home = self._homes.get(user)
         if home is None:
@@ -137,12 +138,10 @@ class _Sending:
         return user, home
 
     def _note_times(self, event: dict[str, object], raw: bytes) -> None:
-        for path in {metric.time for metric in self._metrics if metric.time is not None}:
-            try:
-                time_found = read_time(getter(path)(event), raw, path, NEWEST)
-            except Refused:
-                continue
-            self._latest[path] = max(time_found, self._latest.get(path, time_found))
+        for path, read in self._read_times.items():
+            found = read(event, raw)
+            if not isinstance(found, Refusal):
+                self._latest[path] = max(found, self._latest.get(path, found))
 
     async def _send(self, home: int) -> None:
         waiting, self._waiting[home] = self._waiting[home], []
@@ -173,7 +172,7 @@ class _Sending:
         Where presence is protected that is one beat, for the last before the metrics' end.
         """
         if self._metrics[0].protects_presence:
-            await self.beat(beat_line(0, max((metric.end or 0) + metric.lateness for metric in self._metrics)))
+            await self.beat(beat_line(0, max((metric.end or 0) + metric.source.lateness for metric in self._metrics)))
             return []
         now = int(time.time() * 1e6)
         ticks = [tick for metric in self._metrics if (tick := self._open_tick(metric, now)) is not None]
@@ -181,12 +180,13 @@ class _Sending:
             await self.beat(Line(0, None, headers=((CLOCK_HEADER, iso(end).encode()),)))
         return [tick for tick in ticks if tick.closes_from > now]
 
-    def _open_tick(self, metric: MetricSection, now: int) -> OpenTick | None:
-        latest = now if metric.time is None else self._latest.get(metric.time)
+    def _open_tick(self, metric: Metric, now: int) -> OpenTick | None:
+        time_field = metric.source.time
+        latest = now if time_field is None else self._latest.get(time_field)
         if latest is None:
             return None
-        end = end_of_tick(latest, metric.cadence or 1)
-        return OpenTick(metric.name, end, end - metric.ahead_limit)
+        end = latest + 1 if metric.length is None else metric.length.end(metric.length.index(latest))
+        return OpenTick(metric.name, end, end - metric.source.max_ahead)
 
     async def flush(self) -> None:
         for home in range(self._partitions):

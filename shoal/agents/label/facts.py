@@ -13,10 +13,12 @@ from shoal.agents.audit.database import may_have_log
 from shoal.agents.audit.guards import differing
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.requests import Registration
-from shoal.agents.audit.session import registration_of, terms_of
+from shoal.agents.audit.session import epochs_of, registration_of
 from shoal.agents.guarantee import Statement, guarantee, statement, words_of_all
+from shoal.mechanisms.parts.at import Slots
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.per import Field, Hexagons
 from shoal.mechanisms.privacy.accounting import NOTHING, Loss
-from shoal.mechanisms.spec import VALUES
 from shoal.mechanisms.words import exact_duration
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
@@ -137,7 +139,7 @@ def read_facts(config: Config) -> Facts:
     if not may_have_log(url):
         return facts_of(config, None)
     with Ledger.open(url, migrate=False) as ledger:
-        return facts_of(config.under(terms_of(ledger, config)), ledger)
+        return facts_of(config.in_epochs(epochs_of(ledger, config)), ledger)
 
 
 def facts_of(config: Config, ledger: Ledger | None) -> Facts:
@@ -145,7 +147,7 @@ def facts_of(config: Config, ledger: Ledger | None) -> Facts:
     rows = [] if ledger is None else ledger.versions()
     held = {VersionId.of(row): row for row in rows}
     metrics = tuple(_of_metric(config, metric, held) for metric in config.metric)
-    named = {config.id_of(metric) for metric in config.metric}
+    named = {config.id_of(metric) for metric in config.metrics}
     others = tuple(_of_row(row) for key, row in held.items() if key not in named)
     charged = sum((metric.charge for metric in (*metrics, *others)), NOTHING)
     book = None if ledger is None else ledger.budget_report()
@@ -164,8 +166,8 @@ def facts_of(config: Config, ledger: Ledger | None) -> Facts:
     )
 
 
-def _of_metric(config: Config, metric: MetricSection, held: Mapping[VersionId, MetricVersion]) -> MetricFacts:
-    registration = registration_of(config, metric)
+def _of_metric(config: Config, section: MetricSection, held: Mapping[VersionId, MetricVersion]) -> MetricFacts:
+    registration, metric = registration_of(config, section), section.parts
     row = held.get(registration.id)
     _refuse_other(registration, row)
     return MetricFacts(
@@ -175,10 +177,10 @@ def _of_metric(config: Config, metric: MetricSection, held: Mapping[VersionId, M
         state=NEW if row is None else row.state,
         content=content(metric),
         guarantee=guarantee(metric),
-        loss=Loss(metric.epsilon, metric.delta),
+        loss=Loss(metric.budget.epsilon, metric.budget.delta),
         charge=Loss(Fraction(registration.charge_epsilon), Fraction(registration.charge_delta)),
-        unit=metric.unit,
-        relation=metric.relation,
+        unit=metric.unit.name,
+        relation=metric.hides.relation,
         digest=registration.digest,
     )
 
@@ -203,23 +205,24 @@ def _of_row(row: MetricVersion) -> MetricFacts:
     )  # fmt: skip
 
 
-def content(metric: MetricSection) -> str:
+def content(metric: Metric) -> str:
     """What a metric releases, in words: mean of amount by country, at the end of every 1d."""
     return " ".join(_content(metric))
 
 
-def _content(metric: MetricSection) -> Iterator[str]:
-    yield metric.statistic.removeprefix("slot-")
-    if metric.values:
-        yield f"of {', '.join(metric.values)}"
-    by = [metric.group] if metric.group is not None else []
-    if metric.cell is not None:
-        by.append(f"H3 cell of resolution {metric.cell.h3}")
-    if by:
-        yield f"by {' and '.join(by)}"
-    if metric.cadence is None:
+def _content(metric: Metric) -> Iterator[str]:
+    yield metric.of.name
+    if metric.names:
+        yield f"of {', '.join(metric.names)}"
+    match metric.place:
+        case Field(name):
+            yield f"by {name}"
+        case Hexagons(resolution):
+            yield f"by H3 cell of resolution {resolution}"
+    if metric.length is None:
         yield "at every contribution"
     else:
-        yield f"{'in each slot of' if metric.slot else 'at the end of every'} {exact_duration(metric.cadence)}"
-    if metric.relation != VALUES:
-        yield f"(relation {metric.relation})"
+        how = "in each slot of" if isinstance(metric.at, Slots) else "at the end of every"
+        yield f"{how} {exact_duration(metric.length.microseconds)}"
+    if metric.protects_presence:
+        yield f"(relation {metric.hides.relation})"

@@ -4,20 +4,18 @@ A cell's release is a number, an object whose `mean` is shown, or null: "no rele
 error, and so is a metric whose groups are no cells.
 """
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import h3
 
 from shoal.agents.dashboard.cells import said
-from shoal.agents.reading.fields import is_release
 from shoal.mechanisms.spec import ADD_REMOVE
 from shoal.models.errors import InputError
-from shoal.models.events import Refused, parse
 from shoal.models.loss_words import brief_of_release
-from shoal.models.times import time_of_text
+from shoal.models.releases.numbers import number
+from shoal.models.releases.record import Release, Value, record_of
+from shoal.models.times import iso
 
 
 @dataclass(frozen=True)
@@ -71,31 +69,25 @@ def read_places(lines: Iterable[tuple[int, bytes]], name: str, metric: str | Non
     Raises:
         InputError: there is none, there are several, or a line is no release. `name` is the input's.
     """
-    by_metric: dict[str, list[tuple[dict[str, Any], bytes]]] = {}
-    for number, line in lines:
-        fields = _fields(line, name, number)
-        by_metric.setdefault(fields["metric"], []).append((fields, line))
-    chosen = _choose({each: _is_map(fields for fields, _ in found) for each, found in by_metric.items()}, name, metric)
-    newest = max(fields["version"] for fields, _ in by_metric[chosen])
-    kept = [(fields, line) for fields, line in by_metric[chosen] if fields["version"] == newest]
+    by_metric: dict[str, list[tuple[Release, bytes]]] = {}
+    for place, line in lines:
+        release = record_of(line)
+        if not isinstance(release, Release):
+            raise InputError(f"{name}: line {place} is no release; name a file that `shoal run` wrote")
+        by_metric.setdefault(release.metric, []).append((release, line))
+    chosen = _choose({each: all(map(_is_cell, found)) for each, found in by_metric.items()}, name, metric)
+    newest = max(release.version for release, _ in by_metric[chosen])
+    kept = [(release, line) for release, line in by_metric[chosen] if release.version == newest]
     last = kept[-1][0]
-    kept.sort(key=lambda release: time_of_text(release[0]["at"]) or 0)
-    slots = _slots([fields for fields, _ in kept], name)
-    return Places(chosen, _promise(last), slots, tuple(line for _, line in kept), last.get("relation") == ADD_REMOVE)
+    kept.sort(key=lambda found: found[0].time)
+    slots: dict[str, dict[str, MapCell]] = {}
+    for release, _ in kept:
+        slots.setdefault(iso(release.time), {})[release.group or ""] = _cell(release, name)
+    return Places(chosen, _promise(last), slots, tuple(line for _, line in kept), last.relation == ADD_REMOVE)
 
 
-def _fields(line: bytes, name: str, number: int) -> dict[str, Any]:
-    try:
-        fields = parse(line)
-    except Refused:
-        raise InputError(f"{name}: line {number} is no JSON object; name a file of releases") from None
-    if not is_release(fields):
-        raise InputError(f"{name}: line {number} is no release; name a file that `shoal run` wrote")
-    return fields
-
-
-def _is_map(releases: Iterable[dict[str, Any]]) -> bool:
-    return all(isinstance(release["group"], str) and h3.is_valid_cell(release["group"]) for release in releases)
+def _is_cell(found: tuple[Release, bytes]) -> bool:
+    return bool(h3.is_valid_cell(found[0].group or ""))
 
 
 def _choose(maps: dict[str, bool], name: str, metric: str | None) -> str:
@@ -115,34 +107,20 @@ def _choose(maps: dict[str, bool], name: str, metric: str | None) -> str:
     return metric
 
 
-def _promise(fields: dict[str, Any]) -> str:
+def _promise(release: Release) -> str:
     """Loss that a release states; empty if it states none."""
-    epsilon, unit, delta = map(fields.get, ("epsilon", "unit", "delta"))
-    return brief_of_release(epsilon, delta or 0, str(unit or "unit"))
+    return brief_of_release(release.epsilon, release.delta, release.unit or "unit")
 
 
-def _slots(releases: list[dict[str, Any]], name: str) -> dict[str, dict[str, MapCell]]:
-    slots: dict[str, dict[str, MapCell]] = {}
-    for fields in releases:
-        slots.setdefault(fields["at"], {})[fields["group"]] = _cell(fields, name)
-    return slots
-
-
-def _cell(fields: dict[str, Any], name: str) -> MapCell:
-    value, low, high = (_number(fields, part, name) for part in ("value", "low", "high"))
+def _cell(release: Release, name: str) -> MapCell:
+    value, low, high = (_mean(side, name) for side in (release.value, release.low, release.high))
+    if isinstance(release.value, Mapping) and value is None:
+        raise InputError(f"{name}: a release's value has no part `mean`: there is nothing to color")
     return MapCell(value, None if value is None or low is None or high is None else (high - low) / 2)
 
 
-def _number(fields: dict[str, Any], part: str, name: str) -> float | None:
-    number = fields.get(part)
-    if isinstance(number, dict):
-        number = number.get("mean")
-        if number is None and part == "value":
-            raise InputError(f"{name}: a release's value has no part `mean`: there is nothing to color")
-    if number is None:
-        return None
-    if isinstance(number, list):
-        raise InputError(f"{name}: a release's {part} has several coordinates: there is no one number to color")
-    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-        raise InputError(f"{name}: a release's {part} is no number; name a file that `shoal run` wrote")
-    return float(number)
+def _mean(side: Value, name: str) -> float | None:
+    """The number of one side of a release, or its part that is a mean."""
+    if isinstance(side, tuple):
+        raise InputError(f"{name}: a release has several coordinates, and a map colors one; name another metric")
+    return number(side.get("mean") if isinstance(side, Mapping) else side)

@@ -9,6 +9,7 @@ from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
 from shoal.mechanisms.kinds import Kind
 from shoal.mechanisms.observed import Observed
+from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.plan import Noise, Plan
 from shoal.mechanisms.slot import plan as slots
 from shoal.mechanisms.slot.statistic import Slotted
@@ -17,17 +18,17 @@ from shoal.mechanisms.two_sided import plan as presence
 from shoal.mechanisms.two_sided.per_slot import plan as places
 from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
 from shoal.mechanisms.two_sided.statistic import TwoSided
-from shoal.mechanisms.workload import Spec, Stated
+from shoal.mechanisms.workload import Stated
 
 
 class Planner(Protocol):
     """A statistic's module `plan`; both functions raise ValueError where the mechanism refuses the settings."""
 
-    def plans(self, spec: Spec, workload: Stated | Observed, advance: Callable[[float], None]) -> list[Plan]:
+    def plans(self, metric: Metric, workload: Stated | Observed, advance: Callable[[float], None]) -> list[Plan]:
         """The plans of a metric, one for each coordinate; `advance` is told what part of the work is done."""
         ...
 
-    def final_noise(self, spec: Spec, users: int) -> Noise:
+    def final_noise(self, metric: Metric, users: int) -> Noise:
         """The noise of a late release, if this many users contribute."""
         ...
 

@@ -12,9 +12,6 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from shoal.agents.guarantee import words_of
-from shoal.agents.reading.digits import interval, short, when
-from shoal.agents.reading.fields import OF_MEANS, part_of
-from shoal.agents.reading.record import OF_BINS, QUANTILE, Release, iso_of
 from shoal.agents.reading.series import (
     DAY,
     MONTHS,
@@ -23,18 +20,23 @@ from shoal.agents.reading.series import (
     UNKNOWN,
     Point,
     Series,
+    is_mean,
     reach,
     series_of,
     thinned,
     ticks,
 )
+from shoal.mechanisms.parts.of import Count, PublicCount, Sum, Users, Variance
 from shoal.models.loss_words import brief_of_release
 from shoal.models.printable import printable
-from shoal.models.times import EPOCH
+from shoal.models.releases.digits import interval, short, when
+from shoal.models.releases.numbers import part_of
+from shoal.models.releases.record import OF_BINS, QUANTILE, Release
+from shoal.models.times import EPOCH, iso, iso_of
 
 if TYPE_CHECKING:
-    from shoal.agents.reading.source import SectionOf
-    from shoal.models.config.metric import MetricSection
+    from shoal.agents.reading.source import MetricOf
+    from shoal.mechanisms.parts.metric import Metric
 
 MOST_METRICS, MOST_PANELS = 8, 12
 WIDTH, HEIGHT = 660, 190  # of one panel alone
@@ -53,8 +55,8 @@ LEGEND = (
 class Figure:
     """The releases of one metric, of its newest version."""
 
-    metric: str
-    section: "MetricSection | None"
+    name: str
+    metric: "Metric | None"
     series: tuple[Series, ...]
     all_of_them: int  # series that there are
 
@@ -67,7 +69,7 @@ class Figure:
         return self.last.mechanism == EXACT
 
 
-def html_of(releases: Sequence[Release], section_of: "SectionOf") -> str:
+def html_of(releases: Sequence[Release], metric_of: "MetricOf") -> str:
     """The chart of all metrics, one below the other."""
     if not releases:
         return "<div>no releases</div>"
@@ -75,7 +77,7 @@ def html_of(releases: Sequence[Release], section_of: "SectionOf") -> str:
     for release in releases:
         by_metric.setdefault(release.metric, []).append(release)
     names = sorted(by_metric)
-    figures = [_figure(name, by_metric[name], section_of) for name in names[:MOST_METRICS]]
+    figures = [_figure(name, by_metric[name], metric_of) for name in names[:MOST_METRICS]]
     more = [f"and {len(names) - MOST_METRICS:,} more metrics: only(metric=...) chooses"] if names[MOST_METRICS:] else []
     has_unknown = any(point.missing == UNKNOWN for each in figures for one in each.series for point in one.points)
     notes = [*more, LEGEND + (" Grey: nothing known yet." if has_unknown else "")]
@@ -86,18 +88,18 @@ def html_of(releases: Sequence[Release], section_of: "SectionOf") -> str:
     return f'<div style="font-family:system-ui,sans-serif;max-width:{WIDTH}px">{"".join(parts)}</div>'
 
 
-def _figure(metric: str, releases: list[Release], section_of: "SectionOf") -> Figure:
+def _figure(metric: str, releases: list[Release], metric_of: "MetricOf") -> Figure:
     version = max(release.version for release in releases)
     groups: dict[str | None, list[Release]] = {}
     for release in releases:
         if release.version == version:
             groups.setdefault(release.group, []).append(release)
-    section = section_of(metric, version)
-    is_mean = "mean" in section.statistic if section is not None else releases[-1].mechanism in OF_MEANS
+    found = metric_of(metric, version)
     names = _names(releases)
     pairs = [(group, name) for name in names for group in sorted(groups, key=str)]
-    series = [series_of(group, name, groups[group], is_mean=is_mean) for group, name in pairs[:MOST_PANELS]]
-    return Figure(metric, section, tuple(series), len(pairs))
+    of_means = is_mean(releases[-1], found)
+    series = [series_of(group, name, groups[group], is_mean=of_means) for group, name in pairs[:MOST_PANELS]]
+    return Figure(metric, found, tuple(series), len(pairs))
 
 
 def _names(releases: Iterable[Release]) -> list[str]:
@@ -123,7 +125,7 @@ def _drawn(figure: Figure) -> str:
     if figure.all_of_them > shown:
         about.append(f"{shown} of {figure.all_of_them:,} shown: only(group=...) chooses")
     told = escape("; ".join(filter(None, about)))
-    title = f"<b>{escape(printable(figure.metric))}</b> <span style='{QUIET}'>{told}</span>"
+    title = f"<b>{escape(printable(figure.name))}</b> <span style='{QUIET}'>{told}</span>"
     small = shown > 1
     scales = {
         name: reach([s for s in figure.series if s.name == name], zero=figure.is_exact)
@@ -137,17 +139,17 @@ def _drawn(figure: Figure) -> str:
 
 def _loss(figure: Figure) -> str:
     """Loss of one unit in all releases of the metric: by the configuration, or as the last release states it."""
-    if figure.section is not None:
-        return words_of(figure.section).brief
+    if figure.metric is not None:
+        return words_of(figure.metric).brief
     last = figure.last
-    return brief_of_release(last.epsilon or 0, last.delta or 0, printable(last.unit or "unit"))
+    return brief_of_release(last.epsilon, last.delta, printable(last.unit or "unit"))
 
 
 def _panel(figure: Figure, series: Series, scale: tuple[float, float], times: tuple[float, float], small: bool) -> str:
     width, height = (SMALL_WIDTH, SMALL_HEIGHT) if small else (WIDTH, HEIGHT)
     named = " ".join(filter(None, [printable(series.group or ""), _coordinate(figure, series.name)]))
     words = _told(figure, series)
-    label = f"{printable(figure.metric)} {named}: {', '.join(words)}".replace(" :", ":")
+    label = f"{printable(figure.name)} {named}: {', '.join(words)}".replace(" :", ":")
     drawing = _svg(series, scale, times, width, height, label)
     head = f"<b>{escape(named)}</b> " if named else ""
     told = ", ".join(f'<span style="white-space:nowrap">{escape(each)}</span>' for each in words)
@@ -159,14 +161,14 @@ def _coordinate(figure: Figure, name: str) -> str:
     """What a number is called: a coordinate by its field, where a configuration says it."""
     if not name.isdecimal():
         return name
-    fields = figure.section.values if figure.section is not None else ()
+    fields = () if figure.metric is None else figure.metric.names
     return fields[int(name) - 1] if 0 < int(name) <= len(fields) else f"coordinate {name}"
 
 
 def _told(figure: Figure, series: Series) -> list[str]:
     """The last number, what it is worth, and of when it is."""
     number, release, point = series.last, series.release, series.points[-1]
-    moment = when(iso_of(release.at))
+    moment = when(iso(release.time))
     if point.missing == NONE:
         return ["no release", moment]
     if point.missing == UNKNOWN:
@@ -180,11 +182,11 @@ def _doubt(figure: Figure, series: Series) -> str:
     number, point = series.last, series.points[-1]
     if figure.is_exact or number.low is None or not point.high > point.low:
         return ""
-    kind, section = _kind(figure, number.part), figure.section
+    kind, metric = _kind(figure, number.part), figure.metric
     if kind == "mean":
-        if section is None or not section.ranges:
+        if metric is None or not metric.ranges:
             return ""
-        low, high = section.ranges[(number.coordinate or 1) - 1]
+        low, high = metric.ranges[(number.coordinate or 1) - 1]
         wide = (point.high - point.low) / 2 > float(high - low) / 4
         return "noise as wide as half of the range: not of use" if wide else ""
     return "zero is within the noise" if point.low <= 0 and (kind == "variance" or point.high >= 0) else ""
@@ -193,12 +195,14 @@ def _doubt(figure: Figure, series: Series) -> str:
 def _kind(figure: Figure, part: str) -> str:
     if "variance" in part:
         return "variance"
-    if figure.section is None:
-        return "mean" if figure.last.mechanism in OF_MEANS or figure.last.users is not None else "sum"
-    statistic = figure.section.statistic
-    if statistic == "variance":
-        return "variance"
-    return "sum" if statistic in ("sum", "count", "users") else "mean"
+    if figure.metric is None:
+        return "mean" if is_mean(figure.last, None) or figure.last.users is not None else "sum"
+    match figure.metric.of:
+        case Variance():
+            return "variance"
+        case Sum() | Count() | PublicCount() | Users():
+            return "sum"
+    return "mean"
 
 
 # ---------------------------------------------------------------- the drawing

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from shoal.agents.reading.record import Release, iso_of
 from shoal.agents.reading.table import COLUMNS, Row, rows_of
+from shoal.models.releases.record import Release
+from shoal.models.times import iso_of
 
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠", "'")
 QUOTED = frozenset(',;\t"\r\n')  # what some programs divide cells at, too: what follows would begin one

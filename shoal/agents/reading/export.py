@@ -5,11 +5,11 @@ from enum import StrEnum
 from typing import BinaryIO
 
 from shoal.agents.reading.csv_text import csv_chunks
-from shoal.agents.reading.record import Release
 from shoal.agents.reading.releases import check_metrics, check_seen, entries_in
 from shoal.agents.reading.selection import Selection
 from shoal.agents.reading.source import Source
 from shoal.models.extras import require
+from shoal.models.releases.record import Release
 
 
 class Format(StrEnum):

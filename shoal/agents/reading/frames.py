@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from shoal.agents.reading.record import Release
 from shoal.agents.reading.table import COLUMNS, NUMBER, TEXT, TIME, WHOLE, columns_of
 from shoal.models.extras import require
+from shoal.models.releases.record import Release
 
 if TYPE_CHECKING:
     import pandas

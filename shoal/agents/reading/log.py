@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from shoal.agents.audit.database import Database, bring_to_head
 from shoal.agents.reading.source import Found, length_in
 from shoal.models.errors import LedgerError
-from shoal.models.tables import Activation, MetricVersion, Release
+from shoal.models.tables import ActivationRow, MetricVersion, ReleaseRow
 from shoal.models.version import VersionId
 
 AT_ONCE = 1_000  # rows that are fetched together
@@ -36,16 +36,16 @@ class AuditLog:
 
     def records(self) -> Iterator[Found]:
         """All releases: by metric, version and group, each in order."""
-        keys = (Release.metric, Release.version, Release.group, Release.seq)
-        wanted = select(*keys, Release.body).where(Release.app == self.app).order_by(*keys)
+        keys = (ReleaseRow.metric, ReleaseRow.version, ReleaseRow.group, ReleaseRow.seq)
+        wanted = select(*keys, ReleaseRow.body).where(ReleaseRow.app == self.app).order_by(*keys)
         with _opened(self._url) as database, database.read() as connection:
             for row in connection.execution_options(yield_per=AT_ONCE).execute(wanted):
                 yield f"{row.metric} version {row.version} group {row.group!r} release {row.seq}", row.body.encode()
 
     def activations(self) -> Iterator[Found]:
         """All activations: by metric, version and group."""
-        keys = (Activation.metric, Activation.version, Activation.group, Activation.level)
-        wanted = select(*keys, Activation.body).where(Activation.app == self.app).order_by(*keys)
+        keys = (ActivationRow.metric, ActivationRow.version, ActivationRow.group, ActivationRow.level)
+        wanted = select(*keys, ActivationRow.body).where(ActivationRow.app == self.app).order_by(*keys)
         with _opened(self._url) as database, database.read() as connection:
             for row in connection.execution_options(yield_per=AT_ONCE).execute(wanted):
                 yield f"{row.metric} version {row.version} group {row.group!r} activation", row.body.encode()

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from shoal.agents.reading.chart import html_of
 from shoal.agents.reading.csv_text import csv_chunks
-from shoal.agents.reading.digits import when
 from shoal.agents.reading.frames import arrow_table, pandas_frame, polars_frame
-from shoal.agents.reading.record import Activation, Release, iso_of, record_of
 from shoal.agents.reading.selection import Moment, Names, Selection, selection
-from shoal.agents.reading.source import Found, SectionOf, Source
+from shoal.agents.reading.source import Found, MetricOf, Source
 from shoal.agents.reading.sources import source_of
 from shoal.models.errors import InputError
 from shoal.models.printable import printable
+from shoal.models.releases.digits import when
+from shoal.models.releases.record import Activation, Release, record_of
+from shoal.models.times import iso
 
 if TYPE_CHECKING:
     import pandas
@@ -30,9 +31,9 @@ NAMED = 12  # metrics in an error
 class Releases(Sequence[Release]):
     """Releases in memory: in the order of their times, each once. Iterate over them, or take them as a table."""
 
-    def __init__(self, releases: Iterable[Release], section_of: SectionOf = lambda metric, version: None) -> None:
+    def __init__(self, releases: Iterable[Release], metric_of: MetricOf = lambda metric, version: None) -> None:
         self._releases = sorted(releases, key=_place)
-        self._section_of = section_of
+        self._metric_of = metric_of
 
     def __len__(self) -> int:
         return len(self._releases)
@@ -47,13 +48,13 @@ class Releases(Sequence[Release]):
     def __getitem__(self, index: int | slice) -> "Release | Releases":
         """The release at a place, or those of a slice, in the order of time."""
         if isinstance(index, slice):
-            return Releases(self._releases[index], self._section_of)
+            return Releases(self._releases[index], self._metric_of)
         return self._releases[index]
 
     def __repr__(self) -> str:
         if not self._releases:
             return "<no releases>"
-        first, last = (when(iso_of(each.at)) for each in (self._releases[0], self._releases[-1]))
+        first, last = (when(iso(each.time)) for each in (self._releases[0], self._releases[-1]))
         names = printable(", ".join(self.metrics))
         return f"<{len(self):,} releases of {names}, from {first} to {last}>"
 
@@ -77,7 +78,7 @@ class Releases(Sequence[Release]):
     ) -> "Releases":
         """Some of them, chosen as in `shoal.read`."""
         wanted = selection(metric, group, since, until, version)
-        return Releases(filter(wanted.has, self._releases), self._section_of)
+        return Releases(filter(wanted.has, self._releases), self._metric_of)
 
     def latest(self) -> "Releases":
         """The last release of every metric and group, of the newest version of the metric that is there."""
@@ -85,11 +86,11 @@ class Releases(Sequence[Release]):
         for release in self._releases:
             newest[release.metric] = max(release.version, newest.get(release.metric, 0))
         last = {(each.metric, each.group): each for each in self._releases if each.version == newest[each.metric]}
-        return Releases(last.values(), self._section_of)
+        return Releases(last.values(), self._metric_of)
 
     def to_html(self) -> str:
         """A chart of each metric with its noise, as HTML that needs nothing else; notebooks show it."""
-        return html_of(self._releases, self._section_of)
+        return html_of(self._releases, self._metric_of)
 
     _repr_html_ = to_html
 
@@ -176,7 +177,7 @@ def read(
     if follow:
         return _followed(found, wanted)
     names: set[str] = set()
-    releases = Releases(_each_once(found.name, _noting(releases_in(found), names), wanted), found.section_of)
+    releases = Releases(_each_once(found.name, _noting(releases_in(found), names), wanted), found.metric_of)
     if not releases:
         check_seen(found, wanted, names)
     return releases
@@ -275,7 +276,7 @@ def _each_once(name: str, releases: Iterator[Release], wanted: Selection) -> Ite
 
 def check_metrics(source: Source, wanted: Selection) -> None:
     """Refuse a metric that the configuration does not have."""
-    known = {version.metric for version in source.sections}
+    known = {version.metric for version in source.metrics}
     unknown = wanted.metrics - known
     if known and unknown:
         raise _no_metric(source, unknown, known)
@@ -283,7 +284,7 @@ def check_metrics(source: Source, wanted: Selection) -> None:
 
 def check_seen(source: Source, wanted: Selection, names: set[str]) -> None:
     """Refuse a metric that is not there at all: it is a slip, where an empty table would look like an answer."""
-    if names and wanted.metrics and not source.sections and not wanted.metrics & names:
+    if names and wanted.metrics and not source.metrics and not wanted.metrics & names:
         raise _no_metric(source, wanted.metrics, names)
 
 

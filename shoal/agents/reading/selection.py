@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from shoal.agents.reading.record import Activation, Release
 from shoal.models.errors import InputError
+from shoal.models.releases.record import Activation, Release
 from shoal.models.times import EPOCH, MICROSECOND, time_of_text
 
 Names = str | Iterable[str] | None

@@ -10,13 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median_low
 
-from shoal.agents.reading.record import Number, Release
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import Mean, MeanVariance
+from shoal.models.releases.record import Number, Release
 
 FAR = 2.5  # an interval so many times as wide as the middle one is cut off
 PAD = 0.07  # of the height, above and below
 DAY = 86_400
 STEPS = (1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, DAY, 2 * DAY, 7 * DAY, 14 * DAY)
 MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 600, 6000)
+OF_MEANS = (None, "gaussian", "laplace")  # mechanisms that means without a decay have, and nothing else
 NONE, UNKNOWN = "none", "unknown"  # why a point has no value: there is no release, or nothing came yet
 
 
@@ -54,6 +57,11 @@ class Series:
             return last.end
         step = last.begin - self.points[-2].begin if len(self.points) > 1 else 1
         return last.begin + (min(step, (last.begin - self.begin) * 0.03) if last.begin > self.begin else 1)
+
+
+def is_mean(release: Release, metric: Metric | None) -> bool:
+    """Whether a release is of a mean: by its configuration, or without one by its mechanism."""
+    return release.mechanism in OF_MEANS if metric is None else isinstance(metric.of, Mean | MeanVariance)
 
 
 def series_of(group: str | None, name: str, releases: Sequence[Release], *, is_mean: bool) -> Series:

@@ -8,10 +8,9 @@ from shoal.models.version import VersionId
 
 if TYPE_CHECKING:  # a file is read without them
     from shoal.agents.kafka.settings import KafkaSettings
-    from shoal.models.config.metric import MetricSection
+    from shoal.mechanisms.parts.metric import Metric
 
-LengthOf = Callable[[str, int], int | None]  # of metric and version
-SectionOf = Callable[[str, int], "MetricSection | None"]
+MetricOf = Callable[[str, int], "Metric | None"]
 Found = tuple[str, bytes | None]  # the place of a record, for errors, and its bytes
 WINDOW = "window"
 
@@ -24,7 +23,7 @@ class Source:
     records: Callable[[], Iterator[Found]]
     app: str = ""  # "" where it is not known, as of a file
     lengths: Mapping[VersionId, int] = field(default_factory=dict)  # of slots and windows, in microseconds
-    sections: "Mapping[VersionId, MetricSection]" = field(default_factory=dict)  # of a configuration
+    metrics: "Mapping[VersionId, Metric]" = field(default_factory=dict)  # of a configuration
     settings: "KafkaSettings | None" = None  # of a topic
     topic: str = ""
     begun: Callable[[], Iterator[Found]] | None = None  # activations, where they are apart from releases
@@ -34,17 +33,19 @@ class Source:
         """Length of a metric's slots or windows, in microseconds."""
         return self.lengths.get(VersionId(self.app, metric, version))
 
-    def section_of(self, metric: str, version: int) -> "MetricSection | None":
-        """A metric as the configuration has it."""
-        return self.sections.get(VersionId(self.app, metric, version))
+    def metric_of(self, metric: str, version: int) -> "Metric | None":
+        """A metric of the configuration; None without a configuration, or if it lacks the version."""
+        return self.metrics.get(VersionId(self.app, metric, version))
 
 
-def length_of(section: "MetricSection") -> int | None:
-    """How long what a release is of lasts: a slot, or a window that ends with it; None: it is of all time."""
-    if section.slot:
-        return section.slot
-    decay = section.decay_or_none
-    return decay.length if decay.kind == WINDOW else None
+def length_of(metric: "Metric") -> int | None:
+    """Length of a slot, or of a window that ends with a release, in microseconds; None if a release is of all time."""
+    from shoal.mechanisms.parts.at import Slots, Steps, Window
+
+    if isinstance(metric.at, Slots):
+        return metric.at.length.microseconds
+    decay = metric.at.decay if isinstance(metric.at, Steps) else None
+    return decay.length if isinstance(decay, Window) else None
 
 
 def length_in(parameters: Mapping[str, Any]) -> int | None:

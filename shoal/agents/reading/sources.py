@@ -13,8 +13,8 @@ from shoal.models.version import VersionId
 
 if TYPE_CHECKING:  # a file is read without them
     from shoal.agents.kafka.settings import KafkaSettings
+    from shoal.mechanisms.parts.metric import Metric
     from shoal.models.config.file import Config
-    from shoal.models.config.metric import MetricSection
 
 DATABASES = ("sqlite:", "postgresql:", "postgres:", "postgresql+psycopg:")
 
@@ -58,13 +58,13 @@ def file_source(path: str, config: str | None = None) -> Source:
         from shoal.models.config.file import load
 
         loaded = load(Path(config))
-    sections = _sections(loaded)
+    metrics = _metrics(loaded)
     return Source(
         path,
         lambda: ((f"line {number}", line) for number, line in release_lines(path)),
         "" if loaded is None else loaded.kafka.app,
-        _lengths(sections),
-        sections,
+        _lengths(metrics),
+        metrics,
     )
 
 
@@ -77,9 +77,9 @@ def topic_source(settings: "KafkaSettings", topic: str, config: "Config | None" 
         return past(settings, of)
 
     begun = None if config is None else partial(records, settings.activations)
-    sections = _sections(config)
+    metrics = _metrics(config)
     app = "" if config is None else config.kafka.app
-    return Source(f"topic {topic}", records, app, _lengths(sections), sections, settings, topic, begun, strict=False)
+    return Source(f"topic {topic}", records, app, _lengths(metrics), metrics, settings, topic, begun, strict=False)
 
 
 def configured_source(path: str) -> Source:
@@ -96,7 +96,7 @@ def configured_source(path: str) -> Source:
         settings = settings_of(config)
         return topic_source(settings, settings.releases, config)
     log = log_source(config.audit.url, config.kafka.app)
-    return Source(log.name, log.records, log.app, log.lengths, _sections(config), begun=log.begun)
+    return Source(log.name, log.records, log.app, log.lengths, _metrics(config), begun=log.begun)
 
 
 def log_source(url: str, app: str | None = None) -> Source:
@@ -111,9 +111,9 @@ def log_source(url: str, app: str | None = None) -> Source:
     return Source(f"audit log, app {log.app}", log.records, log.app, log.lengths, begun=log.activations)
 
 
-def _sections(config: "Config | None") -> "dict[VersionId, MetricSection]":
-    return {} if config is None else {config.id_of(each): each for each in config.metric}
+def _metrics(config: "Config | None") -> "dict[VersionId, Metric]":
+    return {} if config is None else {config.id_of(each): each for each in config.metrics}
 
 
-def _lengths(sections: "Mapping[VersionId, MetricSection]") -> dict[VersionId, int]:
-    return {version: length for version, each in sections.items() if (length := length_of(each)) is not None}
+def _lengths(metrics: "Mapping[VersionId, Metric]") -> dict[VersionId, int]:
+    return {version: length for version, each in metrics.items() if (length := length_of(each)) is not None}

@@ -6,7 +6,7 @@ docs/reference/releases.md says what is in each. New columns go last.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from shoal.agents.reading.record import Release
+from shoal.models.releases.record import Release
 
 TEXT, WHOLE, NUMBER, TIME = "text", "whole", "number", "time"
 COLUMNS: dict[str, str] = {

@@ -7,7 +7,8 @@ from typing import Any
 
 import h3
 
-from shoal.models.times import end_of_tick, time_of_number, time_of_text
+from shoal.mechanisms.parts.lengths import Even
+from shoal.models.times import time_of_number, time_of_text
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def _end(at: str | int, slot: int) -> int:
     time = time_of_text(at) if isinstance(at, str) else time_of_number(at)
     if time is None:
         raise ValueError("an event has no time")
-    return end_of_tick(time, slot)
+    return Even(slot).end_after(time)
 
 
 def _truth(values: list[float], users: set[Any]) -> Truth:

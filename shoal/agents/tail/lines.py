@@ -4,17 +4,15 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
-from shoal.agents.reading.fields import is_activation, is_release, object_of
 from shoal.agents.tail.words import Columns
-from shoal.models.config.metric import MetricSection
+from shoal.mechanisms.parts.metric import Metric
 from shoal.models.errors import KafkaError
-from shoal.models.times import time_of_text
+from shoal.models.releases.record import Activation, Release, record_of
 
 Write = Callable[[bytes], None]
 Say = Callable[[str], None]
-Found = tuple[bytes, dict[str, Any]]
+Found = tuple[bytes, Release | Activation]
 Place = tuple[int, str, str, bool]  # in the order of what is kept: time, metric, group, what begins before what follows
 
 
@@ -36,8 +34,8 @@ class Wanted:
 class Lines:
     """Prints what a reader reads."""
 
-    def __init__(self, wanted: Wanted, sections: Mapping[str, MetricSection], write: Write, say: Say) -> None:
-        self._wanted, self._sections, self._write, self._say = wanted, sections, write, say
+    def __init__(self, wanted: Wanted, metrics: Mapping[str, Metric], write: Write, say: Say) -> None:
+        self._wanted, self._metrics, self._write, self._say = wanted, metrics, write, say
         self._columns = Columns()
         self._kept: list[tuple[Place, int, Found]] = []  # a heap: the earliest is first
         self._numbers = count()
@@ -94,23 +92,21 @@ class Lines:
         return self._chosen(raw) is not None
 
     def _chosen(self, raw: bytes | None) -> Found | None:
-        fields = object_of(raw)
-        is_known = fields is not None and (is_release(fields) or is_activation(fields))
-        if raw is None or fields is None or not is_known:
+        record = record_of(raw)
+        if raw is None or record is None:
             if not self._has_noted:
                 self._say("shoal: note: a record is no release, and left out, as all that are none")
             self._has_noted = True
             return None
         metrics, groups = self._wanted.metrics, self._wanted.groups
-        is_wanted = (not metrics or fields["metric"] in metrics) and (not groups or _place(fields)[2] in groups)
-        return (raw, fields) if is_wanted else None
+        is_wanted = (not metrics or record.metric in metrics) and (not groups or (record.group or "") in groups)
+        return (raw, record) if is_wanted else None
 
     def _print(self, found: Found) -> None:
-        raw, fields = found
-        shown = raw if self._wanted.as_json else self._columns.line(fields, self._sections).encode("utf-8", "replace")
+        raw, record = found
+        shown = raw if self._wanted.as_json else self._columns.line(record, self._metrics).encode("utf-8", "replace")
         self._write(shown + b"\n")
 
 
-def _place(fields: dict[str, Any]) -> Place:
-    group = fields.get("group")
-    return time_of_text(fields["at"]) or 0, fields["metric"], group if isinstance(group, str) else "", "value" in fields
+def _place(record: Release | Activation) -> Place:
+    return record.time, record.metric, record.group or "", isinstance(record, Release)

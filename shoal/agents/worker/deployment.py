@@ -29,7 +29,7 @@ class Deployment:
 
     def __init__(self, path: Path, config: Config, ledger: AppLedger) -> None:
         self._path, self._ledger = path, ledger
-        self._configured = {config.id_of(metric) for metric in config.metric}
+        self._configured = {config.id_of(metric) for metric in config.metrics}
 
     async def watch(self) -> None:
         """Compare every few seconds, for ever.

@@ -28,9 +28,9 @@ from shoal.agents.worker.conditions import conditions
 from shoal.agents.worker.health import KINDS
 from shoal.agents.worker.readiness import Readiness
 from shoal.agents.worker.timings import Histogram, Timings
-from shoal.stream.state_mark import FORMAT, RELEASE_FORMAT
+from shoal.stream.state_mark import FORMAT
 
-BUILD = {"version": __version__, "python": platform.python_version(), "state_format": str(max(FORMAT, RELEASE_FORMAT))}
+BUILD = {"version": __version__, "python": platform.python_version(), "state_format": str(FORMAT)}
 
 
 def gauges(readiness: Readiness) -> Iterator[Metric]:

@@ -44,7 +44,7 @@ class BoundMachine(BoundPartition):
     def cadence(self) -> int | None:
         """The finest cadence in microseconds of what waits for idle partitions; None if nothing does."""
         clocks = (clock for clock in self.plan.clocks if not clock.beats)
-        return min((every for clock in clocks for every in clock.cadences), default=None)
+        return min((length.microseconds for clock in clocks for length in clock.cadences), default=None)
 
     @property
     def has_complete(self) -> bool:
@@ -104,7 +104,9 @@ class BoundMachine(BoundPartition):
             self.idle_said = IdleSaid(wall, bound.next_offset)
         if bound.events:
             reached = ((clock, last.watermarks[clock.label]) for clock in self.plan.clocks)
-            steps = [None if mark is None else [mark // every for every in clock.cadences] for clock, mark in reached]
+            steps = [
+                None if mark is None else [length.index(mark) for length in clock.cadences] for clock, mark in reached
+            ]
             if steps != self._steps:
                 self._steps, self.clock_wall = steps, wall
 

@@ -18,6 +18,7 @@ from shoal.agents.worker.health import REPEATED_MESSAGES, STRAY_RECORDS
 from shoal.agents.worker.host import Host
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.stages import Stages
+from shoal.models.config.ahead import expects_times_ahead
 from shoal.stream.machine import StagePartition
 from shoal.stream.open_ticks import OpenTick, open_ticks
 
@@ -160,7 +161,7 @@ class Readiness:
         texts = {}
         for place, machine in self.sources().items():
             if (share := machine.placement.found) is not None:
-                user = machine.plan.metrics[0].section.user  # of all metrics of a topic
+                user = machine.plan.metrics[0].parts.source.user  # of all metrics of a topic
                 what_to_do = misplaced.remedy(user, machine.plan.partitioner)
                 texts[place] = f"{misplaced.said({place: share}, user)}; {what_to_do}"
         return texts
@@ -257,7 +258,7 @@ class Readiness:
 
     def tick_lengths(self) -> dict[str, float]:
         """Of each metric, in seconds."""
-        return {tick.metric: tick.every / 1e6 for _, tick in self.ticks()}
+        return {tick.metric: tick.length.microseconds / 1e6 for _, tick in self.ticks()}
 
     def silent(self) -> set[tuple[str, int]]:
         """Source partitions that have had no beat, of topics whose clocks go by beats."""
@@ -307,10 +308,11 @@ class Readiness:
 def _ahead_in(machine: BoundMachine, partition: StagePartition, now: float) -> Iterator[tuple[str, Ahead]]:
     """How far each metric of a source partition is ahead of `now`; metrics without a clock yet are left out."""
     for metric in machine.plan.metrics:
-        section, clock = metric.section, machine.plan.clocks[metric.clock]
+        clock = machine.plan.clocks[metric.clock]
         latest = machine.watermark(metric.clock)
         if latest is not None:
             seconds = max(0.0, (latest - clock.lateness) / 1e6 - now)
-            expected = section.ahead_limit / 1e6 if section.expects_times_ahead and not clock.beats else 0.0
+            is_expected = expects_times_ahead(metric.parts) and not clock.beats
+            expected = metric.parts.source.max_ahead / 1e6 if is_expected else 0.0
             offsets = None if clock.beats else machine.moved_by(metric.clock)
-            yield section.name, Ahead(seconds, expected, partition.topic, partition.number, offsets)
+            yield metric.name, Ahead(seconds, expected, partition.topic, partition.number, offsets)

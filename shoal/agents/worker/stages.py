@@ -26,6 +26,7 @@ from shoal.agents.worker.deployment import Deployment
 from shoal.agents.worker.health import AUDIT, EQUIVOCATION, MISSING_RELEASE, Health
 from shoal.agents.worker.outbox import BoundMachine, ReleaseMachine
 from shoal.agents.worker.threads import in_thread
+from shoal.mechanisms.kinds import kind_of
 from shoal.models.errors import AuditError, FailStop, LedgerError
 from shoal.models.losses import AcceptedLoss
 from shoal.models.records import record_key
@@ -252,6 +253,6 @@ def heads_by_home(heads: Mapping[Group, Head], plans: Iterable[TopicPlan]) -> di
         if label in metrics:
             plan, metric = metrics[label]
             # a shared statistic releases all groups in the partition of its metric
-            key = record_key(metric.section.name, None if metric.section.kind.shared else group.group)
+            key = record_key(metric.name, None if kind_of(metric.parts).shared else group.group)
             homes.setdefault(plan.home_of(key), {}).setdefault(label, {})[group.group] = head.seq
     return homes

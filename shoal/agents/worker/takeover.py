@@ -75,7 +75,6 @@ class Loading:
         self.mark: bytes | None = None
         self.transactions: list[tuple[int, int, int]] = []  # of a log: first record, first offset, cost
         self._begin: int | None = None  # the offset of the transaction that is being read
-        self._size = 0
         self._is_first = True  # whether that transaction has no record of the log yet
 
     @property
@@ -85,8 +84,7 @@ class Loading:
     def take(self, key: bytes | None, value: bytes | None, offset: int) -> None:
         """Restore what the record at this offset says, and note where transactions begin and what they cost."""
         if self._begin is None:
-            self._begin, self._size = offset, 0
-        self._size += len(value or b"")
+            self._begin = offset
         if key == STATE_KEY:
             self.named = value
             return
@@ -96,7 +94,7 @@ class Loading:
         if key == MARK:
             self.mark = value
             if not self._is_first:
-                cost: int = orjson.loads(value or b"{}").get("cost", self._size)  # marks of format 3 do not say it
+                cost: int = orjson.loads(value or b"{}")["cost"]
                 self.transactions[-1] = (*self.transactions[-1][:2], cost)
             self._begin, self._is_first = None, True
         self._restoration.take(key, value)
@@ -254,7 +252,7 @@ class Takeover:
         if loading.mark is not None:
             named = await self._domain.pass_loss(partition, machine, loading.mark) or named
         writer.preface = [] if named and not loading.is_log else [(STATE_KEY, now.id.encode())]
-        if machine.counted and named is None:
+        if machine.next_offset is not None and named is None:
             raise FailStop(unnamed(partition))
         if machine.next_offset is None:
             machine.start(source[0])

@@ -5,17 +5,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from shoal.mechanisms import life
-from shoal.mechanisms.continual_mean import WITH_PRIOR
-from shoal.mechanisms.continual_mean.comparison import MeanComparison, Source
-from shoal.mechanisms.continual_mean.observed import ObservedMean
-from shoal.mechanisms.continual_mean.source import USEFUL, one_mean, width_of
-from shoal.mechanisms.continual_mean.stated import StatedMean
+from shoal.mechanisms.continual_mean.planning.comparison import MeanComparison, Source, chosen_by_few, has_prior
+from shoal.mechanisms.continual_mean.planning.observed import ObservedMean
+from shoal.mechanisms.continual_mean.planning.source import USEFUL, one_mean, width_of
+from shoal.mechanisms.continual_mean.planning.stated import StatedMean
 from shoal.mechanisms.group_outlook import SPREAD, which_users
 from shoal.mechanisms.observed import Observed
-from shoal.mechanisms.outlook import HIGHEST, Look, Outlook, by_cap, cap_panel, of_algorithm, refusals, times
-from shoal.mechanisms.plan import Column, Curve, Line, Noise, Panel, Plan, Spec, Table, head, marks
+from shoal.mechanisms.outlook import Outlook, by_cap, of_algorithm, refusals, times
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.hides import Events, PerKey
+from shoal.mechanisms.parts.lengths import Even
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.plan import Column, Line, Noise, Plan, Table, head, marks
 from shoal.mechanisms.privacy import lower_bounds
-from shoal.mechanisms.spec import FEW_USERS
 from shoal.mechanisms.words import cadence, duration, exact_text, number, percent, samples
 from shoal.mechanisms.workload import Stated
 
@@ -23,83 +25,85 @@ SAME = 1.02  # likely noises whose ratio is less are one
 TUNED = "recommended: of those with 30 releases or more, the finest that costs at most a quarter more error"
 
 
-def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None) -> list[Plan]:
+def plans(
+    metric: Metric, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None
+) -> list[Plan]:
     """The plans of all coordinates; `advance` is told what part of the work is done.
 
     Raises:
         ValueError: no algorithm can do with these settings.
     """
-    count = len(spec.values)
+    count = len(metric.names)
     of = [lambda part, done=done: advance((done + part) / count) for done in range(count)]
-    return [MeanReport.of(spec, at, _source(spec, at, workload), of[at]).plan(workload) for at in range(count)]
+    return [MeanReport.of(metric, at, _source(metric, at, workload), of[at]).plan(workload) for at in range(count)]
 
 
-def final_noise(spec: Spec, users: int) -> Noise:
+def final_noise(metric: Metric, users: int) -> Noise:
     """The noise of a late release of the coordinate where it is widest in proportion, scaled to the first one.
 
     Raises:
         ValueError: the mechanism refuses the settings.
     """
-    worst, width = 0.0, width_of(spec, 0)
-    for coordinate in range(len(spec.values)):
-        last = StatedMean.of(spec, coordinate, Stated(users, None, None)).final(spec)
-        worst = max(worst, (last.noise_sd or 0.0) / width_of(spec, coordinate))
+    worst, width = 0.0, width_of(metric, 0)
+    for coordinate in range(len(metric.names)):
+        last = StatedMean.of(metric, coordinate, Stated(users, None, None)).final(metric)
+        worst = max(worst, (last.noise_sd or 0.0) / width_of(metric, coordinate))
     return Noise(worst * width, width)
 
 
-def _source(spec: Spec, coordinate: int, workload: Stated | Observed) -> Source:
+def _source(metric: Metric, coordinate: int, workload: Stated | Observed) -> Source:
     if isinstance(workload, Observed):
-        return ObservedMean.of(spec, coordinate, workload)
-    return StatedMean.of(spec, coordinate, workload)
+        return ObservedMean.of(metric, coordinate, workload)
+    return StatedMean.of(metric, coordinate, workload)
 
 
 class MeanReport(MeanComparison):
-    """The words, tables and pictures of a comparison."""
+    """Plan of a mean: title, tables, advice and JSON of a comparison."""
 
     def plan(self, workload: Stated | Observed) -> Plan:
-        spec, about = self.spec, self.source.about(self.spec)
+        metric, about = self.metric, self.source.about(self.metric)
         observed = isinstance(workload, Observed)
-        configured = of_algorithm(self.outlooks, spec.algorithm)
+        configured = of_algorithm(self.outlooks, metric.by.name)
         noise_sd = configured.looks[-1].noise_sd if configured.looks else None
         return Plan(
-            spec, self._title(), self._workload(private=not observed), about.users,
+            metric, self._title(), self._workload(private=not observed), about.users,
             [self._algorithms(private=not observed), *self._caps(), self._cadences()],
             self.recommended(), list(self._advice(private=not observed)), self._fields(private=not observed),
-            Noise(noise_sd, width_of(spec, self.coordinate)), not observed,
-            [self._over_time(), *self._cap_panel()],
+            Noise(noise_sd, width_of(metric, self.coordinate)), not observed,
         )  # fmt: skip
 
     @property
     def _width(self) -> float:
-        return width_of(self.spec, self.coordinate)
+        return width_of(self.metric, self.coordinate)
 
     def _missing(self) -> Iterator[tuple[str, Any]]:
         """The recommended settings that the configuration lacks."""
-        if self.spec.users is None and self.advised.users is not None:
-            yield "users", self.advised.users
-        if self.spec.life is None and self.advised.life is not None:
-            yield "life", duration(self.advised.life)
+        if self.metric.by.users is None and self.advised.by.users is not None:
+            yield "users", self.advised.by.users
+        if life.stated_life(self.metric) is None and (advised := life.stated_life(self.advised)) is not None:
+            yield "life", duration(advised)
 
     # ---------------------------------------------------------------- words
 
     def _title(self) -> str:
-        spec = self.spec
-        low, high = map(float, spec.ranges[self.coordinate])
-        groups = f", {spec.max_groups_per_user} groups of a user share it" if spec.max_groups_per_user > 1 else ""
-        fields = f" for {len(spec.values)} values" if len(spec.values) > 1 else ""
-        delta = f", delta {exact_text(spec.delta)}" if spec.delta else ""
+        metric = self.metric
+        low, high = map(float, metric.ranges[self.coordinate])
+        keys = expect(metric.hides.limits, PerKey, Events).keys
+        groups = f", {keys} groups of a user share it" if keys > 1 else ""
+        fields = f" for {len(metric.names)} values" if len(metric.names) > 1 else ""
+        delta = f", delta {exact_text(metric.budget.delta)}" if metric.budget.delta else ""
         return (
-            f"{spec.name}: mean of {spec.values[self.coordinate]} in {low:g} .. {high:g}, epsilon "
-            f"{exact_text(spec.epsilon)}{delta}{fields}{groups}, {_cap(spec)}, a release every "
-            f"{cadence(spec.every)}"
+            f"{metric.name}: mean of {metric.names[self.coordinate]} in {low:g} .. {high:g}, epsilon "
+            f"{exact_text(metric.budget.epsilon)}{delta}{fields}{groups}, {_cap(metric)}, a release every "
+            f"{_every(metric.length)}"
         )
 
     def _workload(self, *, private: bool) -> str:
-        about, sigma = self.source.about(self.spec), self.spec.sigmas[self.coordinate]
+        about, sigma = self.source.about(self.metric), self.metric.by.sigma(self.coordinate)
         over = "" if about.over is None else f" over {duration(about.over)}"
-        group = which_users(self.spec, self.groups)
+        group = which_users(self.metric, self.groups)
         users = f"{about.users:,} users{group} with {samples(about.samples)} each{over}"
-        if self.spec.privacy_unit.is_event:
+        if self.metric.unit.is_event:
             users = f"{about.users:,} events{group}{over}"
         if not private:
             return f"{users}, from the file"
@@ -111,30 +115,30 @@ class MeanReport(MeanComparison):
 
     def recommended(self) -> str:
         advised = self.advised
-        text = f"{advised.algorithm}, {_cap(advised)}, every {cadence(advised.every)}"
+        text = f"{advised.by.name}, {_cap(advised)}, every {_every(advised.length)}"
         return text + "".join(f", {name} {value}" for name, value in self._missing())
 
     def _remarks(self, *, private: bool) -> Iterator[str]:
         kind = "expected of what is left out" if private else "measured"
-        sampling = self.source.about(self.spec).sampling_error
+        sampling = self.source.about(self.metric).sampling_error
         yield (
             f"error: at the end, noise and the bias {kind}; useful: a noise interval narrower than "
             f"{number(float(USEFUL) * self._width)}, a quarter of the range. The mean of all samples itself is good to "
             f"{number(sampling)}, if they are independent."
         )
-        if self.spec.delta and self.spec.prior != FEW_USERS:
+        if self.metric.budget.delta and not chosen_by_few(self.metric):
             yield _kinds(self.outlooks, self.coordinate)
-        yield from life.remarks(self.spec)
+        yield from life.remarks(self.metric)
         yield "-: nothing is released, or the middle of the range, which says nothing."
-        if self.spec.group is not None and self.groups is None:
+        if self.metric.place is not None and self.groups is None:
             yield SPREAD
-        if any(outlook.spec.algorithm in WITH_PRIOR for outlook in self.outlooks):
+        if any(map(_needs_prior, self.outlooks)):
             yield f"* needs a prior{self._prior}"
         for outlook in self.outlooks:
             if outlook.likely is not None and outlook.likely[1] > SAME * outlook.likely[0]:
                 low, high = map(number, outlook.likely)
                 yield (
-                    f"{outlook.spec.algorithm} chooses what to clip to privately, once: shown is the median. At the "
+                    f"{outlook.metric.by.name} chooses what to clip to privately, once: shown is the median. At the "
                     f"end its noise is between {low} and {high} in four of five cases."
                 )
         yield from refusals(self.outlooks)
@@ -142,24 +146,24 @@ class MeanReport(MeanComparison):
     @property
     def _prior(self) -> str:
         """Where the prior of those who need one comes from."""
-        if self.spec.prior == FEW_USERS:
+        if chosen_by_few(self.metric):
             return ", which few users choose: until then nothing is released."
-        return "." if self.spec.prior is not None else ", which this configuration lacks."
+        return "." if has_prior(self.metric) else ", which this configuration lacks."
 
     def _advice(self, *, private: bool) -> Iterator[str]:
-        configured = of_algorithm(self.outlooks, self.spec.algorithm)
+        configured = of_algorithm(self.outlooks, self.metric.by.name)
         yield f"error at the end: {number(self.outcome.error)}; as configured, {number(configured.error)}"
         if self.groups is not None:
             yield from self.groups.words()
         if self.best.useful is None:
             yield "nothing useful comes of it in this time: more users, more epsilon or a narrower range are needed"
-        whom = "events" if self.spec.privacy_unit.is_event else "users"
+        whom = "events" if self.metric.unit.is_event else "users"
         units = {"epsilon": "epsilon {}", "users": f"{{}} {whom}", "time": "{}"}
         ways = []
         for what, cost in self.halving.items():
             if cost is not None and cost.amount is not None:
                 amount = duration(round(cost.amount * 1e6)) if what == "time" else number(cost.amount)
-                ways.append(cost.words(units[what].format(amount), self.best.spec.contribution_limit))
+                ways.append(cost.words(units[what].format(amount), self.best.metric.samples))
         yield f"half the error would take: {', or '.join(ways)}" if ways else "half the error cannot be had this way"
         if private and self.halving["time"] is None and ways:
             yield "more time alone would not do it: who has given max_contributions samples adds nothing more"
@@ -167,7 +171,7 @@ class MeanReport(MeanComparison):
 
     def _limit(self) -> Iterator[str]:
         private, chance = map(number, self._limits)
-        if self.spec.delta:
+        if self.metric.budget.delta:
             yield f"by chance no method comes within {chance} of the mean of the law that values follow"
             return
         yield (
@@ -178,9 +182,9 @@ class MeanReport(MeanComparison):
     @property
     def _limits(self) -> tuple[float, float]:
         """The error that no method stays below, and that by chance; with a sigma for a range as wide as two of it."""
-        sigma = self.spec.sigmas[self.coordinate]
+        sigma = self.metric.by.sigma(self.coordinate)
         width = self._width if sigma is None else min(self._width, 2 * float(sigma))
-        private, chance = lower_bounds.mean(self.source.about(self.spec).sizes, float(self.spec.epsilon))
+        private, chance = lower_bounds.mean(self.source.about(self.metric).sizes, float(self.metric.budget.epsilon))
         return private * width, chance * width
 
     # ---------------------------------------------------------------- tables
@@ -212,59 +216,31 @@ class MeanReport(MeanComparison):
     def _caps(self) -> Iterator[Table]:
         """The caps that were tried, if any."""
         if self.caps:
-            title = f"max_contributions, with {self.best.spec.algorithm}"
-            yield by_cap(title, self.caps, self.spec, self.advised.contribution_limit)
-
-    def _cap_panel(self) -> Iterator[Panel]:
-        if self.caps:
-            yield cap_panel(self.caps, self.best.spec.algorithm, self.advised.contribution_limit, self._width)
+            title = f"max_contributions, with {self.best.metric.by.name}"
+            yield by_cap(title, self.caps, self.metric, self.advised.samples)
 
     def _cadences(self) -> Table:
         columns = [
             Column("every", is_text=True), Column("left out", 1), Column("noise"), Column("error"), Column("", 0, True),
         ]  # fmt: skip
         lines = []
-        for every, look in self.cadences:
-            is_advised = every == self.advised.every
-            mark = marks((every == self.spec.every, "configured"), (is_advised, "recommended"))
+        for length, look in self.cadences:
+            is_advised = length == self.advised.length
+            mark = marks((length == self.metric.length, "configured"), (is_advised, "recommended"))
             amounts = percent(look.left_out), number(look.noise_sd), number(look.error)
-            lines.append(Line([cadence(every), *amounts, mark], is_advised))
-        settings = f"{self.best.spec.algorithm} and {_cap(self.advised)}"
+            lines.append(Line([_every(length), *amounts, mark], is_advised))
+        settings = f"{self.best.metric.by.name} and {_cap(self.advised)}"
         return Table(f"cadence, with {settings}", columns, lines, [TUNED])
-
-    def _over_time(self) -> Panel:
-        """The error over time: a line for each algorithm, with a ring where its releases become useful."""
-        shown = [
-            outlook for outlook in self.outlooks if not math.isinf(min(map(_error, outlook.looks), default=math.inf))
-        ]
-        timed = bool(shown) and shown[0].looks[-1].at is not None
-        curves = []
-        for outlook in shown:
-            looks = {*outlook.looks, *(() if outlook.useful is None else (outlook.useful,))}
-            released = sorted((look for look in looks if not math.isinf(look.error)), key=lambda look: look.part)
-            ring = None if outlook.useful is None else _point(outlook.useful)
-            needs_prior = outlook.spec.algorithm in WITH_PRIOR
-            curves.append(
-                Curve(
-                    _starred(outlook), list(map(_point, released)), outlook.spec.algorithm, outlook is self.best,
-                    needs_prior, ring,
-                )
-            )  # fmt: skip
-        since = "since the start" if timed else "part of the time"
-        return Panel(
-            "error over time (noise and bias)", f"{since}; ring: the first useful release", curves, is_timed=timed,
-            most=HIGHEST * self._width, remark="* needs a prior" * any(curve.is_dashed for curve in curves),
-        )  # fmt: skip
 
     # ---------------------------------------------------------------- for programs
 
     def _fields(self, *, private: bool) -> dict[str, Any]:
-        spec, about = self.spec, self.source.about(self.spec)
+        metric, about = self.metric, self.source.about(self.metric)
         return {
-            **head(spec, self.coordinate, private=private),
+            **head(metric, self.coordinate, private=private),
             **self._with_delta(),
-            "max_contributions": spec.contribution_limit,
-            "every": cadence(spec.every),
+            "max_contributions": metric.samples,
+            "every": _every(metric.length),
             "workload": {
                 "users": about.users,
                 "samples_per_user": about.samples,
@@ -275,14 +251,14 @@ class MeanReport(MeanComparison):
             },
             "algorithms": [self._outlook(outlook) for outlook in self.outlooks],
             "recommended": {
-                "algorithm": self.advised.algorithm,
-                "max_contributions": self.advised.contribution_limit,
-                "every": cadence(self.advised.every),
+                "algorithm": self.advised.by.name,
+                "max_contributions": self.advised.samples,
+                "every": _every(self.advised.length),
                 **dict(self._missing()),
                 "outcome": self.outcome.fields(),
             },
             "by_max_contributions": [{"max_contributions": cap, **look.fields()} for cap, look in self.caps],
-            "by_cadence": [{"every": cadence(every), **look.fields()} for every, look in self.cadences],
+            "by_cadence": [{"every": _every(length), **look.fields()} for length, look in self.cadences],
             "half_the_error": {what: cost and cost.fields(what) for what, cost in self.halving.items()},
             "groups": self.groups and self.groups.fields(),
             "lower_bound": dict(zip(("error", "by_chance"), self._limits, strict=True)),
@@ -290,16 +266,19 @@ class MeanReport(MeanComparison):
 
     def _with_delta(self) -> dict[str, Any]:
         """The delta and the kind of noise that the metric has as configured, where there is a delta."""
-        configured = of_algorithm(self.outlooks, self.spec.algorithm)
-        if not self.spec.delta or not configured.looks:
+        configured = of_algorithm(self.outlooks, self.metric.by.name)
+        if not self.metric.budget.delta or not configured.looks:
             return {}
-        return {"delta": float(self.spec.delta), "mechanism": one_mean(self.spec, self.coordinate).noise_kind}
+        return {
+            "delta": float(self.metric.budget.delta),
+            "mechanism": one_mean(self.metric, self.coordinate).noise_kind,
+        }
 
     def _outlook(self, outlook: Outlook) -> dict[str, Any]:
         return {
-            "algorithm": outlook.spec.algorithm,
-            "configured": outlook.spec.algorithm == self.spec.algorithm,
-            "needs_prior": outlook.spec.algorithm in WITH_PRIOR,
+            "algorithm": outlook.metric.by.name,
+            "configured": outlook.metric.by.name == self.metric.by.name,
+            "needs_prior": _needs_prior(outlook),
             "refused": outlook.refused,
             "first_useful": outlook.useful and outlook.useful.fields(),
             "last_noise_sd_likely": outlook.likely and list(outlook.likely),
@@ -310,24 +289,24 @@ class MeanReport(MeanComparison):
 def _kinds(outlooks: Sequence[Outlook], coordinate: int) -> str:
     """The noise that each algorithm has with this delta."""
     kinds = {
-        outlook.spec.algorithm: one_mean(outlook.spec, coordinate).noise_kind for outlook in outlooks if outlook.looks
+        outlook.metric.by.name: one_mean(outlook.metric, coordinate).noise_kind for outlook in outlooks if outlook.looks
     }
     each = ", ".join(f"{kind} for {name}" for name, kind in kinds.items())
     return f"noise, of the kind with less at the last release expected: {each}"
 
 
-def _cap(spec: Spec) -> str:
-    return "unit event" if spec.privacy_unit.is_event else f"max_contributions {spec.contribution_limit}"
+def _every(length: Even | None) -> str:
+    return cadence(None if length is None else length.microseconds)
+
+
+def _cap(metric: Metric) -> str:
+    return "unit event" if metric.unit.is_event else f"max_contributions {metric.samples}"
 
 
 def _starred(outlook: Outlook) -> str:
-    name = str(outlook.spec.algorithm)
-    return name + "*" if name in WITH_PRIOR else name
+    name = str(outlook.metric.by.name)
+    return name + "*" if _needs_prior(outlook) else name
 
 
-def _error(look: Look) -> float:
-    return look.error
-
-
-def _point(look: Look) -> tuple[float, float]:
-    return look.part if look.at is None else look.at, look.error
+def _needs_prior(outlook: Outlook) -> bool:
+    return has_prior(outlook.metric)

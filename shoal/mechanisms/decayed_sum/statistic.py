@@ -19,16 +19,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from shoal.mechanisms import check
-from shoal.mechanisms.decayed_sum import keys
 from shoal.mechanisms.error_bars import coverage_of, six_digits
-from shoal.mechanisms.grid import LARGEST, Grid
+from shoal.mechanisms.grid import LARGEST, Grid, grid_of
 from shoal.mechanisms.noise.keyed import derive
-from shoal.mechanisms.spec import Spec
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import Mean, PublicCount, Sum
 from shoal.mechanisms.statistic import NO_ESTIMATE, Estimate, clamped_within
-from shoal.mechanisms.stepped.keys import decay_of
+from shoal.mechanisms.stepped.decay import decay_of, rest_of
 from shoal.mechanisms.stepped.releaser import StepSums
 from shoal.mechanisms.stepped.statistic import PlannedStatistic
 from shoal.mechanisms.sums.decays import AnyWindow
@@ -36,7 +37,6 @@ from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum, answer
 from shoal.mechanisms.sums.running import Last, RunningSum
 from shoal.mechanisms.sums.sums import DecayedSum, Summer
 
-Name = Literal["sum", "count", "mean"]
 ONE = Grid(Fraction(0), Fraction(1), 2)  # of counts, which have no range
 EXACT = (0.0, 0.0)  # error bars
 
@@ -52,12 +52,12 @@ class Step(NamedTuple):
 class Stepped(PlannedStatistic):
     """All public parameters of a sum, count or mean that is released at every step."""
 
-    statistic: Name
+    statistic: type[Sum] | type[PublicCount] | type[Mean]
     grid: Grid = ONE
     epsilon: Fraction = Fraction(0)  # 0 of a count alone
 
     def __post_init__(self) -> None:
-        if self.statistic == "count":
+        if self.statistic is PublicCount:
             check.positive(max_contributions=self.max_contributions)
         else:
             super().__post_init__()
@@ -75,44 +75,36 @@ class Stepped(PlannedStatistic):
 
     @property
     def mechanism(self) -> str:
-        return "exact" if self.statistic == "count" else self.sums.mechanism
+        return "exact" if self.statistic is PublicCount else self.sums.mechanism
 
     @property
     def is_exact(self) -> bool:
-        return self.statistic == "count"
+        return self.statistic is PublicCount
 
     def breadth(self, spread: Fraction = Fraction(1)) -> float | None:
-        return float((self.grid.high - self.grid.low) * spread) if self.statistic == "mean" else None
+        return float((self.grid.high - self.grid.low) * spread) if self.statistic is Mean else None
 
     def noise_of(self, sd: float, half: float | None, n: float) -> tuple[float | None, float | None]:
-        if self.statistic == "sum":
+        if self.statistic is Sum:
             return sd, half
         return (sd / n, None if half is None else half / n) if n else (None, None)
 
-    # ---------------------------------------------------------------- of a metric's keys
-
-    statistics: ClassVar[tuple[str, ...]] = ("mean", "sum", "count")
-
-    takes, check, is_clamped = staticmethod(keys.takes), staticmethod(keys.check), staticmethod(keys.is_clamped)
-
-    @staticmethod
-    def defaults(statistic: str) -> dict[str, Any]:
-        return {"epsilon": 0} if statistic == "count" else {}
+    # ---------------------------------------------------------------- of a metric's parts
 
     @classmethod
-    def of(cls, spec: Spec) -> "Stepped":
-        count = spec.statistic == "count"
+    def of(cls, metric: Metric) -> "Stepped":
+        what = expect(metric.of, Mean, Sum, PublicCount)
         made = cls(
-            statistic=spec.statistic,  # type: ignore[arg-type]  # one of the three: the keys were checked
-            decay=decay_of(spec),
-            algorithm=spec.algorithm,
-            epsilon=spec.epsilon,
-            delta=spec.delta,
-            max_contributions=spec.contribution_limit,
-            grid=ONE if count else Grid(*spec.ranges[0], spec.grid),
-            clamps=keys.is_clamped(spec),
-            max_gap=spec.max_gap,
-            coverage=coverage_of(spec.simultaneous),
+            statistic=type(what),
+            decay=decay_of(metric),
+            algorithm=metric.by.name,
+            epsilon=metric.budget.epsilon,
+            delta=metric.budget.delta,
+            max_contributions=metric.samples,
+            grid=ONE if isinstance(what, PublicCount) else grid_of(what.values),
+            clamps=isinstance(what, Mean) and what.clamp,
+            max_gap=rest_of(metric),
+            coverage=coverage_of(metric.by.bars.simultaneous),
         )
         made.sums.noise_sd(1)  # whatever it refuses, it refuses now
         return made
@@ -134,10 +126,10 @@ class Stepped(PlannedStatistic):
         """
         parts = self.sums.denominator
         n = samples if parts == 1 else samples / parts
-        if self.statistic == "count":
+        if self.statistic is PublicCount:
             return Estimate(n, 0.0, n, n, {"samples": n}, details or {})
         sd, half = bars
-        if self.statistic == "sum":
+        if self.statistic is Sum:
             value = self.grid.sum_value(noisy, samples, parts)
         elif n:
             value = self.grid.mean_value(noisy, samples)
@@ -162,7 +154,7 @@ class Stepped(PlannedStatistic):
         if sums is None:
             raise ValueError("only sums that do not forget tell windows afterwards")
         ends = [released(t).samples if t else 0 for t in (last(end), last(end - length))]
-        if self.statistic == "count":
+        if self.statistic is PublicCount:
             return self.estimate(0, ends[0] - ends[1], EXACT)
         noisy = answer(sums.parts(end, length, last), lambda t: released(t).nodes)
         sd = six_digits(math.sqrt(sums.window_variance(end, length, last)))
@@ -176,7 +168,7 @@ class StepReleaser(StepSums):
 
     >>> from shoal.mechanisms.statistic import Contribution
     >>> from shoal.mechanisms.sums.decays import Window
-    >>> releaser = Stepped(statistic="count", decay=Window(2), max_contributions=9).releaser(bytes(32), b"")
+    >>> releaser = Stepped(statistic=PublicCount, decay=Window(2), max_contributions=9).releaser(bytes(32), b"")
     >>> for samples in (3, 4, 0):
     ...     _, _ = releaser.add(Contribution(0, "", 0, 0, samples, 0)), releaser.close()
     ...     print(releaser.estimate().value)
@@ -189,7 +181,7 @@ class StepReleaser(StepSums):
 
     def __init__(self, stepped: Stepped, key: bytes, group: bytes) -> None:
         noised: tuple[Summer, ...] = ()
-        if stepped.statistic != "count":
+        if stepped.statistic is not PublicCount:
             noised = (stepped.sums.summer(lambda number: derive(key, group, "tree", "step", 0, 0, number)),)
         super().__init__(stepped.sums.counts(), noised, of_updates=stepped.of_updates)
         self._stepped = stepped

@@ -29,16 +29,17 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from shoal.mechanisms.decayed_variance import keys
 from shoal.mechanisms.error_bars import COVERAGE, coverage_of, six_digits
-from shoal.mechanisms.grid import LARGEST, Grid
-from shoal.mechanisms.moments import GRID, Moments
+from shoal.mechanisms.grid import LARGEST, Grid, grid_of
+from shoal.mechanisms.moments import Moments
 from shoal.mechanisms.noise.keyed import derive
-from shoal.mechanisms.spec import Spec
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import Variance
 from shoal.mechanisms.statistic import NO_ESTIMATE, Estimate, clamped_within
-from shoal.mechanisms.stepped.keys import clamps, decay_of
+from shoal.mechanisms.stepped.decay import decay_of, rest_of
 from shoal.mechanisms.stepped.releaser import StepSums
 from shoal.mechanisms.stepped.statistic import PlannedStatistic
 from shoal.mechanisms.sums.sums import DecayedSum, Summer
@@ -116,31 +117,20 @@ class DecayedVariance(PlannedStatistic):
     def noise_words(self, name: str) -> str:
         return f"in units of {name} squared, for a mean half way from the middle of the range to one of its ends"
 
-    # ---------------------------------------------------------------- of a metric's keys
-
-    statistics: ClassVar[tuple[str, ...]] = ("variance",)
-
-    @staticmethod
-    def defaults(statistic: str) -> dict[str, Any]:
-        return {"grid": GRID}
-
-    check, is_clamped = staticmethod(keys.check), staticmethod(clamps)
-
-    @staticmethod
-    def takes(spec: Spec) -> bool:
-        return spec.statistic == "variance"
+    # ---------------------------------------------------------------- of a metric's parts
 
     @classmethod
-    def of(cls, spec: Spec) -> "DecayedVariance":
+    def of(cls, metric: Metric) -> "DecayedVariance":
+        what = expect(metric.of, Variance)
         made = cls(
-            decay=decay_of(spec),
-            algorithm=spec.algorithm,
-            epsilon=spec.epsilon,
-            max_contributions=spec.contribution_limit,
-            grid=Grid(*spec.ranges[0], spec.grid),
-            clamps=clamps(spec),
-            max_gap=spec.max_gap,
-            coverage=coverage_of(spec.simultaneous, 2),
+            decay=decay_of(metric),
+            algorithm=metric.by.name,
+            epsilon=metric.budget.epsilon,
+            max_contributions=metric.samples,
+            grid=grid_of(what.values),
+            clamps=what.clamp,
+            max_gap=rest_of(metric),
+            coverage=coverage_of(metric.by.bars.simultaneous, 2),
         )
         for sums in made.decayed:  # whatever they refuse, they refuse now
             sums.noise_sd(1)

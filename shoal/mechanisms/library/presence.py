@@ -1,6 +1,7 @@
 """Statistics under relation add-remove: that somebody is there is protected, with all that they do."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -10,14 +11,16 @@ from shoal.mechanisms.library.keys import Key
 from shoal.mechanisms.library.numbers import EXACT, exact, exactly
 from shoal.mechanisms.library.statistics import GRID, grid_of
 from shoal.mechanisms.library.streams import UserStream
+from shoal.mechanisms.overall_accounts import Limit, Once, OverallAccounts, blocks_of
+from shoal.mechanisms.parts.lengths import INSTANT
+from shoal.mechanisms.parts.of import Count, Mean, Sum, Users
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
 from shoal.mechanisms.sums.decays import Decay, Undecayed, Window
-from shoal.mechanisms.two_sided.accounts import Once, Rule, UnitAccounts
+from shoal.mechanisms.two_sided.bounding import newcomers
 from shoal.mechanisms.two_sided.statistic import ONE, TwoSided
 
-STATISTICS = "count", "users", "sum", "mean"
-OF_VALUES = "sum", "mean"
+STATISTICS: Mapping[str, type[Count | Users | Sum | Mean]] = {cls.name: cls for cls in (Count, Users, Sum, Mean)}
 Said = tuple[str | int, ...]
 
 
@@ -108,19 +111,27 @@ class PresenceStatistic:
     def __post_init__(self) -> None:
         if self.statistic not in STATISTICS:
             raise ValueError(f"statistic is one of {', '.join(STATISTICS)}, not {self.statistic}")
-        needs_range = self.statistic in OF_VALUES
+        needs_range = self._has_values
         if any((end is not None) != needs_range for end in (self.low, self.high)):
             raise ValueError(f"a {self.statistic} " + ("needs low and high" if needs_range else "has no low and high"))
         if self.groups is not None and self.selection is not None:
             raise ValueError("groups are declared or found: give groups or selection, not both")
-        if self.statistic == "users" and not self._once:
+        if self._class is Users and not self._once:
             raise ValueError("users are counted once each, Undecayed(), or once per tick, Window(1)")
         refuse_idle(self.delta, self.sided.mechanism)
 
     @property
+    def _class(self) -> type[Count | Users | Sum | Mean]:
+        return STATISTICS[self.statistic]
+
+    @property
+    def _has_values(self) -> bool:
+        return issubclass(self._class, Sum | Mean)
+
+    @property
     def _once(self) -> Once | None:
         """Whether a user is counted once in each group, or once per tick; None: with each sample."""
-        if self.statistic != "users":
+        if self._class is not Users:
             return None
         if isinstance(self.decay, Undecayed):
             return "key"
@@ -130,13 +141,13 @@ class PresenceStatistic:
     def sided(self) -> TwoSided:
         """The public parameters as the mechanism has them; not a part of the library."""
         made = TwoSided(
-            statistic=self.statistic,
+            statistic=self._class,
             decay=self.decay,
             epsilon=exact(epsilon=self.epsilon),
             delta=exact(delta=self.delta),
             max_contributions=self.max_contributions,
             grid=ONE if self.low is None or self.high is None else grid_of(self.low, self.high, self.grid),
-            clamps=self.statistic == "mean",
+            clamps=self._class is Mean,
             groups=("",) if self.groups is None else self.groups,
         )
         made.sums.noise_sd(1)
@@ -156,20 +167,23 @@ class PresenceStatistic:
         """A stream of samples under a key; `first` is the number of its first tick."""
         crossing = None if self.selection is None else self.selection.crossing
         made = replace(self.sided, first=first, selection=crossing)
-        rule = Rule(
+        weights = () if crossing is None else crossing.weights
+        limit = Limit(
             self.max_contributions,
+            keys=self.max_contributions if self._once == "key" else len(weights),
             start=first,
             declared=None if self.groups is None else frozenset(self.groups),
-            weights=() if crossing is None else crossing.weights,
+            newcomers=newcomers(weights),
+            step=INSTANT,
             once=self._once,
         )
         return UserStream(
             made,
             key._of_stream(("presence", self.statistic, *self._said(), *made.chosen())),
-            lambda site, bounder: UnitAccounts(rule, site),
+            lambda site, bounder: OverallAccounts(limit, blocks_of(bounder), site),
             first,
             grouped=self.groups is not None or crossing is not None,
-            valued=self.statistic in OF_VALUES,
+            valued=self._has_values,
         )
 
     def _said(self) -> Said:

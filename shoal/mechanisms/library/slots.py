@@ -9,10 +9,12 @@ from shoal.mechanisms.library.keys import Key
 from shoal.mechanisms.library.numbers import EXACT, exact, exactly
 from shoal.mechanisms.library.statistics import GRID, grid_of
 from shoal.mechanisms.library.streams import UserStream
+from shoal.mechanisms.parts.by import Best, FewUsers
+from shoal.mechanisms.parts.lengths import INSTANT
+from shoal.mechanisms.parts.of import Mean
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.mechanisms.slot.accounts import Rule, SlotAccounts
 from shoal.mechanisms.slot.algorithms import algorithm_of
-from shoal.mechanisms.slot.keys import CLAMPING
 from shoal.mechanisms.slot.statistic import Slotted
 
 CHOICES = "best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile"
@@ -41,7 +43,7 @@ class _OfSlots:
 
     def _made(self, delta: Fraction, sigma: Fraction | None) -> Slotted:
         return Slotted(
-            statistic="slot-mean",
+            statistic=Mean,
             algorithm=self.algorithm,
             grid=grid_of(self.low, self.high, self.grid),
             epsilon=exact(epsilon=self.epsilon),
@@ -49,7 +51,7 @@ class _OfSlots:
             sigma=sigma,
             max_contributions=self.max_contributions,
             max_cells=1 if self.max_cells is None else self.max_cells,
-            clamps=self.algorithm in CLAMPING,
+            clamps=self.algorithm in (Best.name, FewUsers.name),
         )
 
     @property
@@ -59,7 +61,7 @@ class _OfSlots:
 
     def expected_error(self, samples: list[int]) -> float:
         """The error to expect in a cell whose users give so many samples each, in the units of the range."""
-        return algorithm_of("slot-mean", self.algorithm).predicted_error(samples, self.slotted.parameters)
+        return algorithm_of(Mean, self.algorithm).predicted_error(samples, self.slotted.parameters)
 
     def open(self, key: Key, *, first: int = 0) -> UserStream:
         """A stream of samples under a key; `first` is the number of its first slot."""
@@ -67,7 +69,7 @@ class _OfSlots:
         said = exactly(self.low, self.high, self.epsilon, made.delta)
         sigma = "" if made.sigma is None else str(made.sigma)
         numbers = self.max_contributions, self.max_cells or 0, self.grid
-        rule = Rule(self.max_contributions, 1, 1, 1, made.max_cells, splits=False)
+        rule = Rule(self.max_contributions, INSTANT, INSTANT, 1, made.max_cells, splits=False)
         return UserStream(
             made,
             key._of_stream(("slot-mean", self.algorithm, *said, sigma, *numbers)),

@@ -1,6 +1,7 @@
 """Statistics of users' values under relation "values": the mean so far, and sums and means that forget."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,12 +17,13 @@ from shoal.mechanisms.library.counters import refuse_idle
 from shoal.mechanisms.library.keys import Key
 from shoal.mechanisms.library.numbers import EXACT, exact, exactly
 from shoal.mechanisms.library.streams import UserStream
+from shoal.mechanisms.overall_accounts import Limit, OverallAccounts, blocks_of
+from shoal.mechanisms.parts.of import Mean, Sum
 from shoal.mechanisms.privacy.accounting import Loss
-from shoal.mechanisms.stepped.accounts import Rule as StepRule
-from shoal.mechanisms.stepped.accounts import UnitAccounts
 from shoal.mechanisms.sums.decays import Decay
 from shoal.mechanisms.workload import Pattern
 
+STATISTICS: Mapping[str, type[Sum | Mean]] = {cls.name: cls for cls in (Sum, Mean)}
 GRID = 1 << 20  # steps over the range
 
 
@@ -145,7 +147,7 @@ class DecayedStatistic:
     grid: int = GRID
 
     def __post_init__(self) -> None:
-        if self.statistic not in ("sum", "mean"):
+        if self.statistic not in STATISTICS:
             raise ValueError(f"statistic is sum or mean, not {self.statistic}")
         refuse_idle(self.delta, self.stepped.mechanism)
 
@@ -153,13 +155,13 @@ class DecayedStatistic:
     def stepped(self) -> Stepped:
         """The public parameters as the mechanism has them; not a part of the library."""
         made = Stepped(
-            statistic=self.statistic,
+            statistic=STATISTICS[self.statistic],
             decay=self.decay,
             grid=grid_of(self.low, self.high, self.grid),
             epsilon=exact(epsilon=self.epsilon),
             delta=exact(delta=self.delta),
             max_contributions=self.max_contributions,
-            clamps=self.statistic == "mean",
+            clamps=STATISTICS[self.statistic] is Mean,
             max_gap=1_000_000,
         )
         made.sums.noise_sd(1)
@@ -181,13 +183,14 @@ class DecayedStatistic:
         said = exactly(self.low, self.high, self.epsilon, self.delta)
         numbers = self.max_contributions, self.max_groups_per_user or 0, self.grid
         steps = ("updates",) if self.stepped.of_updates else ()  # the same sums, over other steps
-        rule = StepRule(self.max_contributions, self.max_groups_per_user or 1, None)
+        has_groups = self.max_groups_per_user is not None
+        limit = Limit(self.max_contributions, self.max_groups_per_user or 0, leaves_out=has_groups)
         return UserStream(
             self.stepped,
             key._of_stream(("stepped", self.statistic, *said, *numbers, *steps, *self.stepped.chosen())),
-            lambda site, bounder: UnitAccounts(rule, bounder.add, site),
+            lambda site, bounder: OverallAccounts(limit, blocks_of(bounder), site),
             first,
-            grouped=self.max_groups_per_user is not None,
+            grouped=has_groups,
             valued=True,
         )
 

@@ -203,7 +203,7 @@ def group_delta(count: int, epsilon: Fraction, delta: Fraction) -> Fraction:
         return delta
     if count * epsilon > _FAR:
         return _ONE
-    return _rounded(delta * _times(count, epsilon), _UP)
+    return min(_ONE, _rounded(delta * _times(count, epsilon), _UP))
 
 
 def _times(count: int, epsilon: Fraction) -> Fraction:

@@ -16,7 +16,7 @@ Proof: docs/proofs/units.md
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -26,13 +26,13 @@ import orjson
 from shoal.mechanisms.accounts import (
     ACCOUNT_BYTES,
     ONE_MEMBER,
-    PERIOD_BYTES,
     Accounts,
     Holding,
     RecordKind,
     Site,
     WhyNotCounted,
 )
+from shoal.mechanisms.parts.lengths import Even
 from shoal.mechanisms.slot.samples import Samples
 from shoal.mechanisms.statistic import COUNT_MASK, new_block
 from shoal.mechanisms.stores.packed import CHUNK, Logged, Packed, Runs, length, unpack
@@ -51,8 +51,8 @@ class Rule:
     """The limits by which a sample of a slot counts."""
 
     max_contributions: int  # of a unit in a cell
-    slot: int  # microseconds
-    unit: int | None  # microseconds; None: for ever
+    slot: Even
+    unit: Even | None  # its period; None: for ever
     max_slots: int  # of a unit
     max_cells: int  # of a unit in a slot
     splits: bool  # epsilon by max_cells; otherwise release leaves units out of cells
@@ -89,15 +89,13 @@ class SlotAccounts(Accounts):
             self._units = site.periods(rule.unit, RecordKind(site.tag(b"g"), ACCOUNT_BYTES))
         super().__init__(self._slots, *([] if self._units is None else [self._units]))
         self._samples_tag = site.tag(b"s")
-        self._restored: dict[bytes, bytes] = {}  # records of samples
         self._again: dict[int, dict[bytes, dict[int, tuple[str, Any]]]] = {}  # by slot, user, number: restored so far
-        self._records = 0  # of samples in a state before format 3
         self._kept: dict[int, Kept] = {}
         self._sent: list[int] = []  # slots of whose samples the changelog has some, which are sent
 
     def add(self, user: bytes, group: str | None, value: int, time: int, effective: int) -> WhyNotCounted | None:
         rule, cell = self._rule, group or ANYWHERE
-        if rule.unit is not None and time // rule.unit != effective // rule.unit:
+        if rule.unit is not None and rule.unit.index(time) != rule.unit.index(effective):
             return "late"
         name = len(user).to_bytes(2, "big") + user
         (accounts,) = self._slots.of(effective)
@@ -106,7 +104,7 @@ class SlotAccounts(Accounts):
         out = self._admit(effective, name, name + b"/" + cell.encode())
         if out is None:
             sample = value if self._packing is None else self._packing.listed(value)
-            self._keep(effective // rule.slot, user, accounts.held[name] & COUNT_MASK, cell, sample)
+            self._keep(rule.slot.index(effective), user, accounts.held[name] & COUNT_MASK, cell, sample)
         return out
 
     def _admit(self, effective: int, name: bytes, place: bytes) -> WhyNotCounted | None:
@@ -146,7 +144,7 @@ class SlotAccounts(Accounts):
     def flush(self, promise: int | None, *, idle: bool) -> None:
         """Send the samples of slots that end by the promise or hold many; if the partition is idle, all of them."""
         for slot in sorted(self._kept):
-            is_over = promise is not None and (slot + 1) * self._rule.slot <= promise
+            is_over = promise is not None and self._rule.slot.end(slot) <= promise
             if idle or is_over or self._kept[slot].count > KEPT_SAMPLES:
                 self._send_slot(slot, self._kept.pop(slot))
 
@@ -159,36 +157,19 @@ class SlotAccounts(Accounts):
                 for cell, value in zip(part[::2], part[1::2], strict=True):
                     cells.setdefault(cell, []).append(value)
                 block = new_block((number, 0, len(part) // 2, cells, None))
-                self._site.send(None, slot * self._rule.slot, user, block)
+                self._site.send(None, self._rule.slot.start(slot), user, block)
 
     # ---------------------------------------------------------------- state
 
     @property
     def sizes(self) -> list[int]:
         """The numbers of names of slots and of units, and of kept samples."""
-        return [*self._accounts_sizes(), sum(kept.count for kept in self._kept.values())]
-
-    @property
-    def sizes_before(self) -> list[int]:
-        return [*self._accounts_sizes(), self._records]
-
-    def _accounts_sizes(self) -> list[int]:
-        return [*self._slots.sizes, *([0] if self._units is None else self._units.sizes)]
+        units = [0] if self._units is None else self._units.sizes
+        return [*self._slots.sizes, *units, sum(kept.count for kept in self._kept.values())]
 
     @property
     def logged(self) -> list[Logged]:
         return [*super().logged, _LoggedSamples(self, self._samples_tag)]
-
-    def takers(self) -> Mapping[bytes, Callable[[bytes, bytes], None]]:
-        return {**super().takers(), self._samples_tag: self._restored.__setitem__}
-
-    def restored(self) -> None:
-        super().restored()
-        self._records = len(self._restored)
-        for name, held in self._restored.items():
-            slot = int.from_bytes(name[:PERIOD_BYTES], "big", signed=True)
-            self.restore_samples(slot, name[PERIOD_BYTES:], held)
-        self._restored.clear()
 
     def restore_samples(self, slot: int, name: bytes, held: bytes) -> None:
         """Take some of a user's samples, which may be taken twice, until `keep_again`."""
@@ -229,7 +210,7 @@ class SlotAccounts(Accounts):
 
     def _waiting(self, user: bytes, start: int | None) -> list[str]:
         """The cells of a user's samples that wait for the end of a slot, one by one."""
-        kept = None if start is None else self._kept.get(start // self._rule.slot)
+        kept = None if start is None else self._kept.get(self._rule.slot.index(start))
         return [] if kept is None else kept.samples.get(user, [])[1::2]
 
 
@@ -291,7 +272,7 @@ class _LoggedSamples:
     def begin(self, record: int) -> None:
         """Samples keep no order over a restart."""
 
-    def take(self, period: int, entries: bytes, *, in_order: bool, fixed: bool = False) -> None:
+    def take(self, period: int, entries: bytes, *, in_order: bool) -> None:
         for name, held in unpack(entries):
             self._accounts.restore_samples(period, name, held)
 

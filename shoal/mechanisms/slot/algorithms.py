@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from shoal.mechanisms.parts.of import Distribution, MeanVariance
 from shoal.mechanisms.slot import allotment, distribution, mean_variance
 from shoal.mechanisms.slot.cell import Algorithm
 from shoal.mechanisms.slot.chop_users import Error
@@ -36,14 +37,14 @@ MEANS_AND_VARIANCES = Algorithm(mean_variance.release, mean_variance.predicted_e
 DISTRIBUTIONS = Algorithm(distribution.release, distribution.predicted_error)
 
 
-def algorithm_of(statistic: str, name: str) -> Algorithm:
+def algorithm_of(statistic: type, name: str) -> Algorithm:
     """The function that turns a cell's samples into its release, and the one that predicts its error from their number.
 
     The other statistics have one mechanism, whose cap `best` and `baseline` choose differently.
     """
-    return {"slot-mean-variance": MEANS_AND_VARIANCES, "slot-distribution": DISTRIBUTIONS}.get(statistic) or MEANS[name]
+    return {MeanVariance: MEANS_AND_VARIANCES, Distribution: DISTRIBUTIONS}.get(statistic) or MEANS[name]
 
 
-def worst_error(statistic: str) -> Error:
+def worst_error(statistic: type) -> Error:
     """The worst expected error of a cell, which decides who is left out of which cell."""
-    return allotment.mean_and_variance_error if statistic == "slot-mean-variance" else allotment.mean_error
+    return allotment.mean_and_variance_error if statistic is MeanVariance else allotment.mean_error

@@ -13,7 +13,11 @@ from typing import Any, NamedTuple, Self
 
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
 from shoal.mechanisms.outlook import CLOSE
-from shoal.mechanisms.plan import Spec
+from shoal.mechanisms.parts.by import Best
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.hides import PerCell
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import Mean
 from shoal.mechanisms.slot import algorithms as registry
 from shoal.mechanisms.slot.allotment import Allotment, Cells, result_of, split, sweep
 from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws, Release
@@ -64,9 +68,9 @@ def first_noise(noise_sd: object) -> float | None:
     return float(noise_sd) if isinstance(noise_sd, int | float) and math.isfinite(noise_sd) else None
 
 
-def configured(spec: Spec) -> str:
+def configured(metric: Metric) -> str:
     """The name of the configured algorithm."""
-    return registry.WITH_PRIOR if spec.prior else str(spec.algorithm)
+    return registry.WITH_PRIOR if isinstance(metric.by, Best) and metric.by.prior else metric.by.name
 
 
 # -------------------------------------------------------------------- cells
@@ -169,7 +173,7 @@ class Predicted(NamedTuple):
 def predicted(mechanism: Slotted, cell: Cell) -> dict[str, Predicted]:
     """The prediction for every algorithm that could be configured and has what it needs, by name."""
     counts, capped = cell.counts, replace(cell.parameters, cap=mechanism.cap)
-    if mechanism.statistic != "slot-mean":
+    if mechanism.statistic is not Mean:
         release, predict = registry.algorithm_of(mechanism.statistic, "best")
         every = replace(capped, cap=capped.cap if isinstance(capped.cap, int) else max(counts))
         ways = {"best": capped, "baseline": every}
@@ -224,7 +228,7 @@ def _group(cell: Cell, error: float, *, private: bool) -> GroupOutlook:
 class SlotComparison:
     """The outcome of every setting that was tried for a metric."""
 
-    spec: Spec
+    metric: Metric
     workload: SlotWorkload
     algorithms: tuple[AlgorithmOutlook, ...]
     by_cells: tuple[CellsOutlook, ...]
@@ -232,14 +236,15 @@ class SlotComparison:
     groups: GroupsOutlook | None  # cells, where a metric has any
 
     @classmethod
-    def of(cls, spec: Spec, workload: SlotWorkload, mechanism: Slotted, advance: Callable[[float], None]) -> Self:
+    def of(cls, metric: Metric, workload: SlotWorkload, mechanism: Slotted, advance: Callable[[float], None]) -> Self:
         """Compare algorithms and numbers of cells.
 
         Raises:
             ValueError: no cell has enough users.
         """
-        name, most, stages = configured(spec), workload.most_cells, len(workload.slots) + 2
-        numbers = sorted({1 << level for level in range(most.bit_length())} | {most, min(most, spec.cell_limit)})
+        limit = expect(metric.hides.limits, PerCell).cells
+        name, most, stages = configured(metric), workload.most_cells, len(workload.slots) + 2
+        numbers = sorted({1 << level for level in range(most.bit_length())} | {most, min(most, limit)})
         let_in = {number: workload.let_in(number) for number in numbers} if mechanism.splits else {}
         slots = []
         for index, slot in enumerate(workload.slots):
@@ -251,11 +256,11 @@ class SlotComparison:
             raise ValueError(f"no cell has {mechanism.min_users} users; lower min_users, or give more events")
         by_cells = tuple(_by_number(mechanism, name, number, slots, workload) for number in numbers)
         advance(1 - 1 / stages)
-        cells = _cells(mechanism, min(spec.cell_limit, most), slots)
+        cells = _cells(mechanism, min(limit, most), slots)
         ways = [predicted(mechanism, cell) for cell in cells]
         algorithms = tuple(_algorithms(cells, ways)) if cells else ()
         groups = None
-        if cells and (spec.group is not None or spec.cell is not None):
+        if cells and metric.place is not None:
             errors = [of_cell[name].error for of_cell in ways]
             groups = GroupsOutlook.of(
                 [_group(cell, error, private=workload.private) for cell, error in zip(cells, errors, strict=True)],
@@ -263,12 +268,13 @@ class SlotComparison:
                 workload.users,
                 None,
             )
-        return cls(spec, workload, algorithms, by_cells, max(slot.stops for slot in slots), groups)
+        return cls(metric, workload, algorithms, by_cells, max(slot.stops for slot in slots), groups)
 
     @property
     def configured(self) -> CellsOutlook:
         """The outlook at the metric's own number of cells, or at as many as anybody is in."""
-        return next(tried for tried in reversed(self.by_cells) if tried.max_cells <= self.spec.cell_limit)
+        limit = expect(self.metric.hides.limits, PerCell).cells
+        return next(tried for tried in reversed(self.by_cells) if tried.max_cells <= limit)
 
     @property
     def least(self) -> CellsOutlook:
@@ -279,5 +285,5 @@ class SlotComparison:
     @property
     def advised(self) -> str:
         """The algorithm of least error; the configured one if no other has less."""
-        ordered = sorted(self.algorithms, key=lambda tried: (tried.error, tried.name != configured(self.spec)))
-        return ordered[0].name if ordered else configured(self.spec)
+        ordered = sorted(self.algorithms, key=lambda tried: (tried.error, tried.name != configured(self.metric)))
+        return ordered[0].name if ordered else configured(self.metric)

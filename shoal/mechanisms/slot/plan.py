@@ -11,7 +11,11 @@ from typing import Any
 
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.outlook import finite
-from shoal.mechanisms.plan import Column, Line, Noise, Plan, Spec, Table, head, marks
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.hides import PerCell
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import Distribution, Mean, MeanVariance
+from shoal.mechanisms.plan import Column, Line, Noise, Plan, Table, budget_words, head, marks, quotient_noise, where_of
 from shoal.mechanisms.slot.comparison import (
     NEEDING_DELTA,
     Cell,
@@ -24,14 +28,14 @@ from shoal.mechanisms.slot.comparison import (
 )
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.slot.workload import observed_slots, stated_slot
-from shoal.mechanisms.words import duration, exact_duration, exact_text, number, percent
+from shoal.mechanisms.words import duration, exact_duration, number, percent
 from shoal.mechanisms.workload import Stated
 
 MANY_USERS = 10_000
-UNITS = {
-    "slot-mean": "in units of the range",
-    "slot-mean-variance": "of mean and variance together, in units of the range and in their squares",
-    "slot-distribution": "of the distribution function, in parts of one",
+UNITS: dict[type, str] = {
+    Mean: "in units of the range",
+    MeanVariance: "of mean and variance together, in units of the range and in their squares",
+    Distribution: "of the distribution function, in parts of one",
 }
 EXPLAINED = (
     "worst: error of a slot's worst cell, over all values; vs. no limit: how many times what it is with every user in "
@@ -39,66 +43,68 @@ EXPLAINED = (
 )
 
 
-def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None) -> list[Plan]:
+def plans(
+    metric: Metric, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None
+) -> list[Plan]:
     """The plan of the metric, for each coordinate; `advance` is told what part of the work is done.
 
     Raises:
         ValueError: the mechanism refuses the settings, or no cell has enough users.
     """
-    work = observed_slots(spec, workload) if isinstance(workload, Observed) else stated_slot(spec, workload)
-    mechanism = Slotted.of(spec)
+    work = observed_slots(metric, workload) if isinstance(workload, Observed) else stated_slot(metric, workload)
+    mechanism = Slotted.of(metric)
     if not mechanism.axes:
-        return [SlotReport.of(spec, work, mechanism, advance).plan()]
+        return [SlotReport.of(metric, work, mechanism, advance).plan()]
     grids = enumerate(mechanism.grids)
-    return [SlotReport.of(spec, work, replace(mechanism, grid=grid), advance).plan(axis) for axis, grid in grids]
+    return [SlotReport.of(metric, work, replace(mechanism, grid=grid), advance).plan(axis) for axis, grid in grids]
 
 
-def final_noise(spec: Spec, users: int) -> Noise:
+def final_noise(metric: Metric, users: int) -> Noise:
     """The noise of a cell that all users are in, each with all samples that count; scaled from fewer for very many.
 
     Raises:
         ValueError: the mechanism refuses the settings.
     """
-    mechanism, tried, name = Slotted.of(spec), min(users, MANY_USERS), configured(spec)
+    mechanism, tried, name = Slotted.of(metric), min(users, MANY_USERS), configured(metric)
     if name in NEEDING_DELTA:  # these state a bound, which may be wide where their noise is not
-        return Noise(None, _beside(spec))
-    cell = Cell([spec.contribution_limit] * tried, mechanism.parameters)
+        return quotient_noise(metric, None, _beside(metric))
+    cell = Cell([metric.samples] * tried, mechanism.parameters)
     noise_sd = first_noise(made_of(cell, predicted(mechanism, cell)[name]).noise_sd)
-    return Noise(None if noise_sd is None else noise_sd * tried / users, _beside(spec))
+    return quotient_noise(metric, None if noise_sd is None else noise_sd * tried / users, _beside(metric))
 
 
-def _beside(spec: Spec, coordinate: int = 0) -> float:
-    low, high = map(float, spec.ranges[coordinate])
-    return 1.0 if spec.statistic == "slot-distribution" else high - low
+def _beside(metric: Metric, coordinate: int = 0) -> float:
+    low, high = map(float, metric.ranges[coordinate])
+    return 1.0 if isinstance(metric.of, Distribution) else high - low
 
 
 class SlotReport(SlotComparison):
     """The words and tables of a comparison."""
 
     def plan(self, coordinate: int = 0) -> Plan:
-        name = configured(self.spec)
+        name = configured(self.metric)
         shown = next((tried for tried in self.algorithms if tried.name == name not in NEEDING_DELTA), None)
         return Plan(
-            self.spec, self._title(coordinate), self._workload(), self.workload.users,
+            self.metric, self._title(coordinate), self._workload(), self.workload.users,
             [self._algorithms(), self._numbers()], f"max_cells {self.least.max_cells}, {self.advised}",
             list(self._advice()), self._fields(coordinate),
-            Noise(first_noise(shown.noise_sd) if shown else None, _beside(self.spec, coordinate)),
+            quotient_noise(
+                self.metric, first_noise(shown.noise_sd) if shown else None, _beside(self.metric, coordinate)
+            ),
             self.workload.private,
         )  # fmt: skip
 
     # ---------------------------------------------------------------- words
 
     def _title(self, coordinate: int) -> str:
-        spec = self.spec
-        low, high = map(float, spec.ranges[coordinate])
-        delta = f", delta {exact_text(spec.delta)}" if spec.delta else ""
-        where = "cell" if spec.cell else "group" if spec.group else "place"
-        slots = f", max_slots {spec.slot_limit}" if spec.max_slots else ""
+        metric = self.metric
+        low, high = map(float, metric.ranges[coordinate])
+        limits = expect(metric.hides.limits, PerCell)
+        slots = f", max_slots {limits.slots}" if metric.unit.period != metric.every.microseconds else ""
         return (
-            f"{spec.name}: {spec.statistic} of {spec.values[coordinate]} in {low:g} .. {high:g} for every {where} and "
-            f"{duration(spec.slot)}, epsilon {exact_text(spec.epsilon)}{delta} of each "
-            f"{spec.privacy_unit.words()}{slots}, max_cells {spec.cell_limit} ({spec.across_cells or 'chop-user'}), "
-            f"max_contributions {spec.contribution_limit}"
+            f"{metric.name}: {metric.statistic} of {metric.names[coordinate]} in {low:g} .. {high:g} for every "
+            f"{where_of(metric)} and {duration(metric.every.microseconds)}, {budget_words(metric)}{slots}, max_cells "
+            f"{limits.cells} ({limits.across}), max_contributions {metric.samples}"
         )
 
     def _workload(self) -> str:
@@ -116,11 +122,9 @@ class SlotReport(SlotComparison):
         )
 
     def _remarks(self) -> Iterator[str]:
-        likely = (
-            "what is likely if users are alike, as best goes by" if self.spec.statistic == "slot-mean" else "the worst"
-        )
+        likely = "expected if users are alike, as best assumes" if isinstance(self.metric.of, Mean) else "the worst"
         yield (
-            f"Error: of the median cell, {UNITS[self.spec.statistic]}; {likely}, predicted from public numbers of "
+            f"Error: of the median cell, {UNITS[type(self.metric.of)]}; {likely}, predicted from public numbers of "
             "samples."
         )
         yield "That somebody was in a cell, and when, is not protected: only what they did there."
@@ -131,13 +135,13 @@ class SlotReport(SlotComparison):
         yield f"{worst}, with {percent(now.left_out)} of the samples left out"
         if self.workload.most_cells == 1:
             yield "nobody is in several cells of a slot: max_cells 1 gives each cell all of the slot's epsilon"
-        elif (self.spec.across_cells or "chop-user") != "split":
+        elif expect(self.metric.hides.limits, PerCell).across != "split":
             yield (
                 f"left alone, chop-user stops at max_cells {self.stops}: the next to leave would make a cell worse "
                 "than the worst was"
             )
         if self.groups is not None:
-            yield from self.groups.words("group" if self.spec.group else "cell")
+            yield from self.groups.words(where_of(self.metric))
         if now.empty:
             yield f"as configured, {percent(now.empty)} of the cells have no release: too few users count in them"
 
@@ -146,7 +150,7 @@ class SlotReport(SlotComparison):
     def _algorithms(self) -> Table:
         """Each algorithm: what it does in a cell of middle size, and its error in the median cell."""
         columns = [Column("algorithm", is_text=True), Column("error"), Column("how, typically", 0, True, wraps=True)]
-        name = configured(self.spec)
+        name = configured(self.metric)
         lines = [
             Line([tried.name, number(tried.error), tried.mechanism], tried.name == name) for tried in self.algorithms
         ]
@@ -168,17 +172,17 @@ class SlotReport(SlotComparison):
     # ---------------------------------------------------------------- for programs
 
     def _fields(self, coordinate: int) -> dict[str, Any]:
-        spec, work = self.spec, self.workload
+        metric, work, limits = self.metric, self.workload, expect(self.metric.hides.limits, PerCell)
         return {
-            **head(spec, coordinate, private=work.private),
-            "delta": float(spec.delta),
-            "unit": spec.unit,
-            "slot": exact_duration(spec.slot),
-            "across_cells": spec.across_cells or "chop-user",
-            "max_cells": spec.cell_limit,
-            "max_slots": spec.slot_limit,
-            "max_contributions": spec.contribution_limit,
-            "min_users": spec.min_users or 1,
+            **head(metric, coordinate, private=work.private),
+            "delta": float(metric.budget.delta),
+            "unit": metric.unit.name,
+            "slot": exact_duration(metric.every.microseconds),
+            "across_cells": limits.across,
+            "max_cells": limits.cells,
+            "max_slots": limits.slots,
+            "max_contributions": metric.samples,
+            "min_users": metric.per.min_units,
             "workload": {
                 "users": work.users,
                 "slots": work.slot_count,
@@ -192,7 +196,7 @@ class SlotReport(SlotComparison):
             "algorithms": [
                 {
                     "algorithm": tried.name,
-                    "configured": tried.name == configured(spec),
+                    "configured": tried.name == configured(metric),
                     "error": finite(tried.error),
                     "mechanism": tried.mechanism,
                 }

@@ -15,32 +15,35 @@ Source       Rameshwar et al. (2024); Esfandiari, Mirrokni and Narayanan (2021) 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from shoal.mechanisms import check
 from shoal.mechanisms.accounts import Site
-from shoal.mechanisms.bins.shares import BINS, QUANTILES
 from shoal.mechanisms.error_bars import COVERAGE, coverage_of, six_digits
-from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.grid import Grid, grid_of, grids_of
 from shoal.mechanisms.groups import Closed, IsHome, NoneHidden, NothingKept, Rows, everywhere
-from shoal.mechanisms.slot import algorithms, keys
+from shoal.mechanisms.parts.by import Best, FewUsers, OfCells
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.hides import PerCell
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import Distribution, Mean, MeanVariance
+from shoal.mechanisms.slot import algorithms, words
 from shoal.mechanisms.slot import allotment as many_cells
 from shoal.mechanisms.slot.accounts import Rule, SlotAccounts
 from shoal.mechanisms.slot.allotment import Allotment
 from shoal.mechanisms.slot.cell import Algorithm, Axis, Cap, CellParameters, Draws, cell_estimate
 from shoal.mechanisms.slot.means import several
 from shoal.mechanisms.slot.samples import Samples
-from shoal.mechanisms.spec import FEW_USERS, PER_SLOT, USER_SLOT, VALUES, Spec
+from shoal.mechanisms.spec import FEW_USERS
 from shoal.mechanisms.statistic import LEAST_EPSILON, Bounder, Contribution, Estimate, OneByOne, OnGrid
 
-Name = Literal["slot-mean", "slot-mean-variance", "slot-distribution"]
 Members = dict[str, list[Any]]  # pseudonym -> grid indices, or lists of them, in the order of arrival
 ROWS = 200  # contributions that are taken in between two yields
 NOTHING = cell_estimate(None, None, None, None, 0, None, "none")
 NOBODY = Allotment({}, {}, {}, 0, 0, None, 0.0, {})
 
 
-class CellRelease(NamedTuple):
+class CellResult(NamedTuple):
     """The release of one cell."""
 
     cell: str
@@ -68,7 +71,7 @@ class CellRelease(NamedTuple):
 class Slotted(OnGrid):
     """All public parameters of a statistic of places and slots."""
 
-    statistic: Name
+    statistic: type[Mean | MeanVariance | Distribution]
     algorithm: str = "best"
     grid: Grid
     epsilon: Fraction  # of a unit in all its slots and cells
@@ -96,7 +99,7 @@ class Slotted(OnGrid):
             raise ValueError(
                 f"epsilon must be at least {LEAST_EPSILON} for each cell: below it noise is beyond all numbers"
             )
-        if self.statistic == "slot-mean-variance":
+        if self.statistic is MeanVariance:
             _ = self.grid.squares  # what it refuses, it refuses now
         name = algorithms.WITH_PRIOR if self.prior else self.algorithm
         if self.axes:
@@ -107,64 +110,59 @@ class Slotted(OnGrid):
         object.__setattr__(self, "_algorithm", algorithm)
 
     def _check_axes(self, name: str) -> None:
-        if self.statistic != "slot-mean" or name not in algorithms.MEANS_OF_VALUES:
-            raise ValueError(f"several coordinates are not for {name} of a {self.statistic}")
+        if self.statistic is not Mean or name not in algorithms.MEANS_OF_VALUES:
+            raise ValueError(f"several coordinates are not for {name} of a slot-{self.statistic.name}")
         if len({grid.steps for grid in self.grids}) > 1:
             raise ValueError("several coordinates have grids of as many steps: one draw of noise is for all")
 
-    # ---------------------------------------------------------------- of a metric's keys
+    # ---------------------------------------------------------------- of a metric's parts
 
-    statistics: ClassVar[tuple[str, ...]] = PER_SLOT
-    algorithms: ClassVar[tuple[str, ...]] = keys.FOR_MEANS
-    relation: ClassVar[str] = VALUES
     apart: ClassVar[bool] = True
     shared: ClassVar[bool] = True
 
-    check, is_clamped, clauses = staticmethod(keys.check), staticmethod(keys.is_clamped), staticmethod(keys.clauses)
-
-    @staticmethod
-    def defaults(statistic: str) -> dict[str, Any]:
-        return {"unit": USER_SLOT, "algorithm": "best"}
-
-    @staticmethod
-    def takes(spec: Spec) -> bool:
-        return spec.statistic in PER_SLOT
+    clauses = staticmethod(words.clauses)
 
     @classmethod
-    def of(cls, spec: Spec) -> "Slotted":
+    def of(cls, metric: Metric) -> "Slotted":
+        what, by = expect(metric.of, Mean, MeanVariance, Distribution), expect(metric.by, OfCells)
+        limits = expect(metric.hides.limits, PerCell)
+        bins: dict[str, Any] = (
+            {"bins": what.bins, "quantiles": what.quantiles} if isinstance(what, Distribution) else {}
+        )
+        axes = tuple((grid, by.sigma(at)) for at, grid in enumerate(grids_of(what.values)))
         return cls(
-            statistic=spec.statistic,  # type: ignore[arg-type]  # one of the three: the keys were checked
-            algorithm=spec.algorithm,
-            grid=Grid(*spec.ranges[0], spec.grid),
-            epsilon=spec.epsilon,
-            delta=spec.delta,
-            max_contributions=spec.contribution_limit,
-            max_slots=spec.slot_limit,
-            max_cells=spec.cell_limit,
-            splits=spec.across_cells == "split",
-            cap=spec.contribution_cap or "optimal",  # type: ignore[arg-type]  # likewise
-            spread_share=spec.spread_share,
-            prior=spec.prior == FEW_USERS,
-            failure=keys.failure(spec),
-            sigma=spec.sigmas[0],
-            min_users=spec.min_users or 1,
-            bins=spec.bins or BINS,
-            quantiles=QUANTILES if spec.quantiles is None else spec.quantiles,
-            clamps=keys.is_clamped(spec),
-            axes=keys.axes(spec),
-            coverage=coverage_of(spec.simultaneous, keys.numbers(spec)),
+            statistic=type(what),
+            algorithm=by.name,
+            grid=grid_of(what.values),
+            epsilon=metric.budget.epsilon,
+            delta=metric.budget.delta,
+            max_contributions=limits.samples,
+            max_slots=limits.slots,
+            max_cells=limits.cells,
+            splits=limits.across == "split",
+            cap=by.cap,
+            spread_share=by.spread_share if isinstance(by, Best) else None,
+            prior=isinstance(by, Best) and by.prior is not None,
+            failure=_failure(by),
+            sigma=by.sigma(0),
+            min_users=metric.per.min_units,
+            clamps=what.clamp,
+            axes=axes if len(axes) > 1 else (),
+            coverage=coverage_of(by.bars.simultaneous, _numbers(what)),
+            **bins,
         )
 
     @staticmethod
-    def accounts(spec: Spec, bounder: Bounder, site: Site) -> SlotAccounts:
+    def accounts(metric: Metric, bounder: Bounder, site: Site) -> SlotAccounts:
+        limits = expect(metric.hides.limits, PerCell)
         rule = Rule(
-            max_contributions=spec.contribution_limit,
-            slot=spec.slot or 1,
-            unit=spec.privacy_unit.period,
-            max_slots=spec.slot_limit,
-            max_cells=spec.cell_limit,
-            splits=spec.across_cells == "split",
-            coordinates=len(spec.values),
+            max_contributions=limits.samples,
+            slot=metric.every,
+            unit=metric.unit.length,
+            max_slots=limits.slots,
+            max_cells=limits.cells,
+            splits=limits.across == "split",
+            coordinates=len(metric.fields.names) if metric.fields else 1,
         )
         return SlotAccounts(rule, site)
 
@@ -209,7 +207,7 @@ class Slotted(OnGrid):
 
     def cells(
         self, key: bytes, slot: int, contributions: Iterable[Contribution], after: str | None = None
-    ) -> Iterator[CellRelease | None]:
+    ) -> Iterator[CellResult | None]:
         """The releases of a slot in the order of cells; those up to `after` were made before.
 
         None is given now and then, while nothing is ready: for a caller who has other things to do, too.
@@ -236,18 +234,18 @@ class Slotted(OnGrid):
         error = algorithms.worst_error(self.statistic)
         return (yield from share(counts, self.max_cells, self.error_epsilon, error))
 
-    def _cell(self, key: bytes, slot: int, cell: str, members: Members, allotment: Allotment) -> CellRelease:
+    def _cell(self, key: bytes, slot: int, cell: str, members: Members, allotment: Allotment) -> CellResult:
         out = allotment.left_out.get(cell, frozenset())
         users = [samples for user, samples in members.items() if user not in out]
         dropped = allotment.dropped.get(cell, 0)
         degradation = None if self.splits or not allotment.errors else six_digits(allotment.degradation)
         if len(users) < max(1, self.min_users):
-            return CellRelease(cell, NOTHING, len(users), dropped, Fraction(0), degradation)
+            return CellResult(cell, NOTHING, len(users), dropped, Fraction(0), degradation)
         divisor = allotment.divisors[cell]
         whole = self.parameters
         part = replace(whole, epsilon=whole.epsilon / divisor, delta=whole.delta / divisor, dropped=dropped)
         estimate = self._algorithm.release(users, part, Draws(key, cell.encode(), slot))
-        return CellRelease(cell, estimate, len(users), dropped, part.epsilon, degradation)
+        return CellResult(cell, estimate, len(users), dropped, part.epsilon, degradation)
 
 
 def gather(contributions: Iterable[Contribution]) -> Generator[None, None, dict[str, Members]]:
@@ -292,3 +290,17 @@ class SlotGroups(NothingKept, NoneHidden):
                 yield None
             else:
                 yield Closed(release.cell, release.published, is_part=True)
+
+
+def _failure(by: OfCells) -> Fraction:
+    """The probability that a bound fails, less where those of few users are to hold for several releases together."""
+    if not isinstance(by, FewUsers) or by.bars.simultaneous is None:
+        return by.bars.failure
+    return min(by.bars.failure, Fraction(1, 20) / by.bars.simultaneous)
+
+
+def _numbers(what: Mean | MeanVariance | Distribution) -> int:
+    """The numbers of a release that have an interval by noise: of a distribution those of cdf and histogram."""
+    if isinstance(what, Mean):
+        return what.values.count
+    return 2 if isinstance(what, MeanVariance) else 2 * what.bins - 1

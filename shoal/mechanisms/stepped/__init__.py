@@ -1,3 +1,1 @@
 """What statistics that are released at every step share: sums of samples that may forget, one or several per group."""
-
-ALGORITHMS = ("sharp", "patent")

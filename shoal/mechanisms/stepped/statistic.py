@@ -14,14 +14,12 @@ from functools import partial
 from typing import ClassVar
 
 from shoal.mechanisms import check
-from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.error_bars import COVERAGE
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.groups import IsHome, everywhere
-from shoal.mechanisms.spec import VALUES, Spec
-from shoal.mechanisms.statistic import LEAST_EPSILON, Bounder, OneByOne, OnGrid, Releaser
-from shoal.mechanisms.stepped import ALGORITHMS, keys
-from shoal.mechanisms.stepped.accounts import EventAccounts, Rule, UnitAccounts, event_accounts
+from shoal.mechanisms.overall_accounts import accounts_of_values
+from shoal.mechanisms.statistic import LEAST_EPSILON, OneByOne, OnGrid, Releaser
+from shoal.mechanisms.stepped import words
 from shoal.mechanisms.stepped.groups import StepGroups
 from shoal.mechanisms.sums.decays import Decay, Listed, Window
 from shoal.mechanisms.sums.gaussian_window import RootWindow
@@ -90,22 +88,13 @@ class SteppedStatistic(OnGrid):
         """The grid of each sum: what a step of it is worth."""
         return (self.grid,)
 
-    # ---------------------------------------------------------------- of a metric's keys
+    # ---------------------------------------------------------------- of a metric's parts
 
-    algorithms: ClassVar[tuple[str, ...]] = ALGORITHMS
-    relation: ClassVar[str] = VALUES
     apart: ClassVar[bool] = False
     shared: ClassVar[bool] = False
 
-    @staticmethod
-    def accounts(spec: Spec, bounder: Bounder, site: Site) -> EventAccounts | UnitAccounts:
-        unit = spec.privacy_unit
-        if unit.is_event:
-            return event_accounts(spec.max_events_per_user, bounder.add, site)
-        rule = Rule(spec.contribution_limit, spec.max_groups_per_user, unit.period)
-        return UnitAccounts(rule, bounder.add, site)
-
-    clauses = staticmethod(keys.clauses)
+    accounts = staticmethod(accounts_of_values)
+    clauses = staticmethod(words.clauses)
 
     # ---------------------------------------------------------------- what it is
 

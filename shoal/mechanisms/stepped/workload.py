@@ -2,14 +2,21 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
 from shoal.mechanisms.group_outlook import by_size, some
 from shoal.mechanisms.life import life_of
 from shoal.mechanisms.observed import NOT_THERE, Observed, Sample, TooMuch
-from shoal.mechanisms.plan import Spec, varied
+from shoal.mechanisms.parts.at import Steps, Undecayed
+from shoal.mechanisms.parts.by import Sharp
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.hides import Events
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import PublicCount
+from shoal.mechanisms.parts.variants import with_algorithm, with_samples
+from shoal.mechanisms.stepped.decay import span_of
 from shoal.mechanisms.stepped.forecast import Counted, Flow
 from shoal.mechanisms.workload import Stated
 
@@ -43,31 +50,32 @@ class Steady:
     work: StepWorkload
 
     @classmethod
-    def of(cls, spec: Spec, stated: Stated) -> "Steady":
+    def of(cls, metric: Metric, stated: Stated) -> "Steady":
         """The workload with the metric's own cap, end and life for what was left open; no other setting moves it."""
-        step, unit = spec.cadence, spec.privacy_unit
-        reach = REACH * (spec.decay_or_none.length or spec.decay_or_none.half_life or 0)
-        over = stated.over or _until_end(spec) or spec.life or max(life_of(spec), reach)
+        times, unit = expect(metric.at, Steps), metric.unit
+        over = stated.over or _until_end(metric) or times.life or max(life_of(metric), REACH * span_of(times.decay))
         periods = 1.0 if unit.period is None else max(1.0, over / unit.period)
-        samples = spec.contribution_limit * periods if stated.samples is None else stated.samples
-        users, here, of_groups = stated.in_a_group(spec, samples)
+        samples = metric.samples * periods if stated.samples is None else stated.samples
+        users, here, of_groups = stated.in_a_group(metric, samples)
         of_a_unit = 1.0 if unit.is_event else samples / periods
-        steps = max(1, over // step)
+        steps = max(1, times.length.fits(over))
         return cls(stated, StepWorkload(users, here, of_a_unit, steps, stated.law, stated.spread, of_groups=of_groups))
 
-    def flow(self, spec: Spec) -> Flow:
-        unit, work = spec.privacy_unit, self.work
-        periods = None if unit.period is None else max(1.0, work.steps * spec.cadence / unit.period)
+    def flow(self, metric: Metric) -> Flow:
+        unit, work = metric.unit, self.work
+        over = metric.every.span(work.steps)
+        periods = None if unit.period is None else max(1.0, over / unit.period)
         # The cap is one over all groups of a unit, which come evenly.
-        groups = self.stated.groups_of_a_user(spec)
-        cap = spec.contribution_limit if groups == 1 else spec.contribution_limit / groups
+        groups = self.stated.groups_of_a_user(metric)
+        cap = metric.samples if groups == 1 else metric.samples / groups
         pattern = self.stated.pattern(work.users, work.samples)
-        return Flow(pattern, work.steps, spec.max_events_per_user if unit.is_event else cap, periods)
+        limits = metric.hides.limits
+        return Flow(pattern, work.steps, limits.of_a_user if isinstance(limits, Events) else cap, periods)
 
 
-def _until_end(spec: Spec) -> int | None:
+def _until_end(metric: Metric) -> int | None:
     """How long a metric lasts, of one that says from when to when."""
-    return None if spec.start is None or spec.end is None else int(spec.end - spec.start)
+    return None if metric.start is None or metric.end is None else metric.end - metric.start
 
 
 # -------------------------------------------------------------------- observed
@@ -76,13 +84,13 @@ def _until_end(spec: Spec) -> int | None:
 class FileAccounts:
     """The events of a file in a metric's accounts, with any cap: by group and step, how many samples count."""
 
-    def __init__(self, spec: Spec, observed: Observed) -> None:
+    def __init__(self, metric: Metric, observed: Observed) -> None:
         # The accounts ask for no mechanism, which might refuse a cap: they are those of a count.
-        self._spec = varied(spec, statistic="count", algorithm="sharp", decay=None, life=None)
+        times = replace(expect(metric.at, Steps), decay=Undecayed(), life=None)
+        self._metric = replace(with_algorithm(metric, Sharp), of=PublicCount(metric.fields), at=times)
         self._observed = observed
-        self._counted: dict[int | None, dict[str | None, Counter[int]]] = {}
-        cap = None if spec.max_contributions is None else NO_CAP
-        reasons = observed.account(varied(self._spec, max_contributions=cap), observed.samples).reasons
+        self._counted: dict[int, dict[str | None, Counter[int]]] = {}
+        reasons = observed.account(with_samples(self._metric, NO_CAP), observed.samples).reasons
         self.there = [
             sample for sample, reason in zip(observed.samples, reasons, strict=True) if reason not in NOT_THERE
         ]
@@ -95,61 +103,64 @@ class FileAccounts:
             groups.setdefault(sample.group, []).append(sample)
         return groups
 
-    def counted(self, cap: int | None, group: str | None) -> Counter[int]:
+    def counted(self, cap: int, group: str | None) -> Counter[int]:
         if cap not in self._counted:
             counted: dict[str | None, Counter[int]] = {}
-            accounted = self._observed.account(varied(self._spec, max_contributions=cap), self._observed.samples)
+            accounted = self._observed.account(with_samples(self._metric, cap), self._observed.samples)
             for sample, reason in zip(self._observed.samples, accounted.reasons, strict=True):
                 if reason is None:
-                    counted.setdefault(sample.group, Counter())[sample.effective // self._spec.cadence] += 1
+                    counted.setdefault(sample.group, Counter())[self._metric.every.index(sample.effective)] += 1
             self._counted[cap] = counted
         return self._counted[cap].get(group, Counter())
 
     @cached_property
     def of_a_unit(self) -> float:
         """The number of samples of a unit in all groups, on average."""
-        unit, there = self._spec.privacy_unit, self.there
+        unit, there = self._metric.unit, self.there
         if unit.is_event:
             return 1.0
-        units = {(sample.user, 0 if unit.period is None else sample.effective // unit.period) for sample in there}
+        units = {(sample.user, 0 if unit.length is None else unit.length.index(sample.effective)) for sample in there}
         return len(there) / len(units)
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepsOfFile:
     """One group of a file, from its first step to its last."""
 
     accounts: FileAccounts
     work: StepWorkload
     first: int
     there: Sequence[int]  # samples of each step
-    others: Mapping[str, "Steps"] = field(default_factory=dict, repr=False)  # groups looked at, it among them
+    others: Mapping[str, "StepsOfFile"] = field(default_factory=dict, repr=False)  # groups looked at, it among them
 
     @classmethod
-    def of(cls, spec: Spec, observed: Observed) -> "Steps":
+    def of(cls, metric: Metric, observed: Observed) -> "StepsOfFile":
         """The largest group of the file.
 
         Raises:
             TooMuch: it has too many steps.
         """
-        accounts = FileAccounts(spec, observed)
+        accounts = FileAccounts(metric, observed)
         names, users = by_size(accounts.groups), len({sample.user for sample in accounts.there})
-        of_groups = None if spec.group is None else (len(names), users)
-        groups = {name: cls._group(spec, accounts, name, of_groups) for name in some(names)}
+        of_groups = None if metric.place is None else (len(names), users)
+        groups = {name: cls._group(metric, accounts, name, of_groups) for name in some(names)}
         largest = groups[names[-1]]
         if largest.work.steps > MOST_STEPS:
             raise TooMuch(
                 f"its events span {largest.work.steps} steps, and {MOST_STEPS} can be planned; give fewer events"
             )
-        if spec.group is None:
+        if metric.place is None:
             return largest
         others = {name or "": group for name, group in groups.items() if group.work.steps <= MOST_STEPS}
         return cls(accounts, largest.work, largest.first, largest.there, others)
 
     @classmethod
-    def _group(cls, spec: Spec, accounts: FileAccounts, name: str | None, of_groups: tuple[int, int] | None) -> "Steps":
+    def _group(
+        cls, metric: Metric, accounts: FileAccounts, name: str | None, of_groups: tuple[int, int] | None
+    ) -> "StepsOfFile":
         samples = accounts.groups[name]
-        there = Counter(sample.effective // spec.cadence for sample in samples)
+        length = metric.every
+        there = Counter(length.index(sample.effective) for sample in samples)
         first, steps = min(there), max(there) - min(there) + 1
         users = len({sample.user for sample in samples})
         work = StepWorkload(
@@ -157,8 +168,8 @@ class Steps:
         )
         return cls(accounts, work, first, _listed(there, first, min(steps, MOST_STEPS + 1)))
 
-    def flow(self, spec: Spec) -> Counted:
-        counted = self.accounts.counted(spec.max_contributions, self.work.group)
+    def flow(self, metric: Metric) -> Counted:
+        counted = self.accounts.counted(metric.samples, self.work.group)
         return Counted(_listed(counted, self.first, self.work.steps), self.there)
 
 
@@ -166,4 +177,4 @@ def _listed(counts: Counter[int], first: int, steps: int) -> list[int]:
     return [counts[first + step] for step in range(steps)]
 
 
-Source = Steady | Steps
+Source = Steady | StepsOfFile

@@ -6,9 +6,6 @@ piece follows; then the bits above, if any is set. The number of an account has 
 it. Both are mostly small, so that 8 or 16 bytes become one to six. In a kind without width what a name holds is no
 number but bytes, with their length before them.
 
-Up to format 3 of the state numbers were *fixed*: big-endian, in as many bytes as their kind has. Such entries can still
-be read.
-
 How many bytes a number takes depends on values, so it must decide nothing. Where entries are cut, and how many are
 written again, is decided by their *cost*, which counts each number with the most bytes that its kind can take.
 """
@@ -60,10 +57,8 @@ class Logged(Protocol):
     def begin(self, record: int) -> None:
         """Begin to restore this record of the changelog."""
 
-    def take(self, period: int, entries: bytes, *, in_order: bool, fixed: bool = False) -> None:
+    def take(self, period: int, entries: bytes, *, in_order: bool) -> None:
         """Restore a section's entries; if they are `in_order`, their names move to the end of the order.
-
-        fixed: their numbers are as in format 3.
 
         Raises:
             ValueError: they are not well formed.
@@ -178,12 +173,12 @@ def pack_numbers(period: int, items: Iterable[tuple[bytes, int]], width: int, ro
     return packed
 
 
-def select(entries: bytes, width: int, is_wanted: Callable[[bytes], bool], *, fixed: bool = False) -> bytes:
-    """Those of the entries whose names are wanted; their numbers are no longer fixed."""
+def select(entries: bytes, width: int, is_wanted: Callable[[bytes], bool]) -> bytes:
+    """Entries whose names satisfy `is_wanted`."""
     if not width:
         wanted = ((name, length(len(held)) + held) for name, held in unpack(entries) if is_wanted(name))
     else:
-        numbers = unpack_numbers(entries, width, fixed=fixed)
+        numbers = unpack_numbers(entries, width)
         wanted = ((name, number_bytes(number)) for name, number in numbers if is_wanted(name))
     return b"".join(length(len(name)) + name + held for name, held in wanted)
 
@@ -205,16 +200,12 @@ def unpack(entries: bytes) -> Iterator[tuple[bytes, bytes]]:
         at += size
 
 
-def unpack_numbers(entries: bytes, width: int, *, fixed: bool = False) -> Iterator[tuple[bytes, int]]:
+def unpack_numbers(entries: bytes, width: int) -> Iterator[tuple[bytes, int]]:
     """The names and numbers in entries of a kind with this width.
 
     Raises:
         ValueError: the entries are cut off, or a number is too large.
     """
-    return _unpack_fixed(entries, width) if fixed else _unpack_numbers(entries, width)
-
-
-def _unpack_numbers(entries: bytes, width: int) -> Iterator[tuple[bytes, int]]:
     at, end, bits, most_high = 0, len(entries), 8 * width, most_bytes(width)[1]
     while at < end:
         size, at = (entries[at], at + 1) if entries[at] < 128 else read_length(entries, at)
@@ -229,14 +220,3 @@ def _unpack_numbers(entries: bytes, width: int) -> Iterator[tuple[bytes, int]]:
         else:
             number, at = twice >> 1, at + 1
         yield name, number
-
-
-def _unpack_fixed(entries: bytes, width: int) -> Iterator[tuple[bytes, int]]:
-    at, end = 0, len(entries)
-    while at < end:
-        size, at = read_length(entries, at)
-        name, at = entries[at : at + size], at + size
-        if at + width > end:
-            raise ValueError("entries are cut off")
-        yield name, int.from_bytes(entries[at : at + width], "big")
-        at += width

@@ -189,8 +189,7 @@ class Candidates:
             self._ticks.setdefault(group, {})[tick] = (value[0], value[1])
             return
         candidate = self._held[group] = Candidate()
-        candidate.weight, candidate.changed, waking, candidate.samples, candidate.total, *writings = value
-        candidate.writings = writings[0] if writings else 1  # older versions did not count them
+        candidate.weight, candidate.changed, waking, candidate.samples, candidate.total, candidate.writings = value
         change = self._next_change(max(candidate.changed, self._first))
         self._renewal = min(self._renewal or change, change)
         if waking:

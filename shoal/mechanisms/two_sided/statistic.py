@@ -28,25 +28,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal
+from typing import Any
 
-from shoal.mechanisms.accounts import Site
-from shoal.mechanisms.bins.shares import BINS, QUANTILES, check_bins
+from shoal.mechanisms.bins.shares import BINS, check_bins
 from shoal.mechanisms.bins.tree import even_tree
-from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.grid import Grid, grid_of
 from shoal.mechanisms.groups import IsHome, everywhere
-from shoal.mechanisms.moments import GRID, Moments
+from shoal.mechanisms.moments import Moments
 from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.parts.by import TwoSided as ByTwoSided
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.hides import AddRemove
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import Count, Distribution, Mean, MeanVariance, Of, Sum, Users, WithValues
+from shoal.mechanisms.parts.per import One
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.selection.upper_end import UpperEnd
-from shoal.mechanisms.spec import ADD_REMOVE, Spec
-from shoal.mechanisms.statistic import Bounder, Estimate, OneByOne
-from shoal.mechanisms.stepped.keys import decay_of
+from shoal.mechanisms.statistic import Estimate, OneByOne
+from shoal.mechanisms.stepped.decay import decay_of
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
 from shoal.mechanisms.sums.decays import Exponential, Forward, Listed, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.sums import DecayedSum
-from shoal.mechanisms.two_sided import distribution, estimates, keys, words
-from shoal.mechanisms.two_sided.accounts import EventAccounts, UnitAccounts
+from shoal.mechanisms.two_sided import bounding, distribution, estimates, words
 from shoal.mechanisms.two_sided.came import NEWCOMERS, PARTS, ByPart
 from shoal.mechanisms.two_sided.candidates import Candidates, keyed_words
 from shoal.mechanisms.two_sided.clipped import ClippedReleaser
@@ -56,7 +59,7 @@ from shoal.mechanisms.two_sided.groups import DeclaredGroups, FoundGroups
 from shoal.mechanisms.two_sided.releaser import SideSums
 from shoal.mechanisms.two_sided.sides import Samples, Sides, Signed, ThreeSides, TwoSides, signed_grid
 
-Name = Literal["mean", "sum", "count", "users", "mean-variance", "distribution"]
+Counted = Count | Users
 ONE = Grid(Fraction(0), Fraction(1), 2)  # of what has no range
 EVERY = 1 << 60  # steps: all there are
 _FORGOTTEN = 20  # binary places: a step whose weight is 0 in them is no part of a key's past
@@ -67,7 +70,7 @@ class TwoSided(SteppedStatistic):
     """All public parameters of a statistic that protects presence.
 
     >>> from shoal.mechanisms.statistic import Contribution
-    >>> sure = TwoSided(statistic="mean", decay=Undecayed(), grid=Grid(Fraction(0), Fraction(8), 8), epsilon=10**9)
+    >>> sure = TwoSided(statistic=Mean, decay=Undecayed(), grid=Grid(Fraction(0), Fraction(8), 8), epsilon=10**9)
     >>> releaser = sure.releaser(bytes(32), b"")
     >>> _, _ = releaser.add(Contribution(0, "", 0, 0, samples=4, total=12)), releaser.close()
     >>> released = releaser.estimate()
@@ -75,8 +78,8 @@ class TwoSided(SteppedStatistic):
     (3.0, {'count': 4.0, 'count_sd': 0.0})
     """
 
-    statistic: Name
-    algorithm: str = keys.TWO_SIDED
+    statistic: type[Of]
+    algorithm: str = ByTwoSided.name
     grid: Grid = ONE
     groups: tuple[str, ...] | None = ("",)  # declared keys; None: they are found
     first: int = 0  # number of the first step
@@ -89,7 +92,7 @@ class TwoSided(SteppedStatistic):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.statistic == "distribution":
+        if self.statistic is Distribution:
             check_bins(self.bins, self.quantiles, self.grid)
         _ = self.sample_grid, self.history  # what they refuse, they refuse now
 
@@ -99,7 +102,7 @@ class TwoSided(SteppedStatistic):
     def _signed(self) -> tuple[Grid, Signed] | None:
         """The grid and side of a sum whose range does not end at 0."""
         ends_at_zero = not self.grid.low * self.grid.high
-        if self.statistic != "sum" or ends_at_zero:
+        if self.statistic is not Sum or ends_at_zero:
             return None
         return signed_grid(self.grid.low, self.grid.high, self.grid.steps)
 
@@ -109,17 +112,17 @@ class TwoSided(SteppedStatistic):
 
     @property
     def packing(self) -> Moments | InBins | None:
-        if self.statistic == "distribution":
+        if self.statistic is Distribution:
             return InBins(self.grid, self.bins)
-        return Moments(self.grid.steps) if self.statistic == "mean-variance" else None
+        return Moments(self.grid.steps) if self.statistic is MeanVariance else None
 
     @cached_property
     def sides(self) -> Sides:
-        if self.statistic in ("count", "users"):
+        if issubclass(self.statistic, Counted):
             return Samples()
-        if self.statistic == "distribution":
+        if self.statistic is Distribution:
             return Nodes(even_tree(self.bins))
-        if self.statistic == "mean-variance":
+        if self.statistic is MeanVariance:
             return ThreeSides(self.grid.steps)
         return TwoSides(self.grid.steps) if self._signed is None else self._signed[1]
 
@@ -162,7 +165,7 @@ class TwoSided(SteppedStatistic):
 
     def without_counters(self) -> Estimate:
         """What is released before a range is chosen: that a mean lies in all of the range, and nothing of a sum."""
-        is_mean, details = self.statistic == "mean", {"mechanism": self.mechanism, "clip": None}
+        is_mean, details = self.statistic is Mean, {"mechanism": self.mechanism, "clip": None}
         low, high = (float(self.grid.low), float(self.grid.high)) if is_mean else (None, None)
         return Estimate(None, None, low, high, {"count": None, "count_sd": None}, details)
 
@@ -201,46 +204,35 @@ class TwoSided(SteppedStatistic):
                 return EVERY
         raise ValueError("this decay tells when somebody contributes; use a window, or none")
 
-    # ---------------------------------------------------------------- of a metric's keys
-
-    statistics: ClassVar[tuple[str, ...]] = keys.STATISTICS
-    algorithms: ClassVar[tuple[str, ...]] = (keys.TWO_SIDED,)
-    relation: ClassVar[str] = ADD_REMOVE
-
-    takes, check = staticmethod(keys.takes), staticmethod(keys.check)
-    is_clamped = staticmethod(keys.is_clamped)
-
-    @staticmethod
-    def defaults(statistic: str) -> dict[str, Any]:
-        return {"algorithm": keys.TWO_SIDED} | ({"grid": GRID} if statistic == "mean-variance" else {})
+    # ---------------------------------------------------------------- of a metric's parts
 
     @classmethod
-    def clauses(cls, spec: Spec, loss: str) -> Iterator[str]:
-        return words.clauses(spec, loss, cls.of(spec))
+    def clauses(cls, metric: Metric, loss: str) -> Iterator[str]:
+        return words.clauses(metric, loss, cls.of(metric))
 
-    @staticmethod
-    def accounts(spec: Spec, bounder: Bounder, site: Site) -> EventAccounts | UnitAccounts:  # type: ignore[override]
-        rule = keys.rule_of(spec)
-        return (EventAccounts if spec.privacy_unit.is_event else UnitAccounts)(rule, site)
+    accounts = staticmethod(bounding.accounts_of)
 
     @classmethod
-    def of(cls, spec: Spec) -> "TwoSided":
-        step = spec.cadence or 1
+    def of(cls, metric: Metric) -> "TwoSided":
+        what, hides, length = metric.of, expect(metric.hides, AddRemove), metric.every
+        selection = bounding.selection_of(metric)
+        bins: dict[str, Any] = (
+            {"bins": what.bins, "quantiles": what.quantiles} if isinstance(what, Distribution) else {}
+        )
         made = cls(
-            statistic=spec.statistic,  # type: ignore[arg-type]  # one of them: the keys were checked
-            decay=decay_of(spec),
-            epsilon=spec.epsilon - keys.selection_epsilon(spec) - keys.clip_epsilon(spec),
-            delta=keys.noise_delta(spec),
-            max_contributions=keys.unit_samples(spec),
-            grid=Grid(*spec.ranges[0], spec.grid) if spec.statistic in keys.OF_VALUES else ONE,
-            clamps=keys.is_clamped(spec),
-            groups=("",) if spec.group is None else spec.groups,
-            first=(spec.start or 0) // step,
-            end=None if spec.end is None else spec.end // step,
-            selection=keys.selection_of(spec),
-            clip=keys.clip_of(spec),
-            bins=spec.bins or BINS,
-            quantiles=QUANTILES if spec.quantiles is None else spec.quantiles,
+            statistic=type(what),
+            decay=decay_of(metric),
+            epsilon=metric.budget.left,
+            delta=metric.budget.delta if selection is None else Fraction(0),  # else it is spent on finding keys
+            max_contributions=bounding.unit_samples(metric),
+            grid=grid_of(what.values) if isinstance(what, WithValues) else ONE,
+            clamps=isinstance(what, Mean | MeanVariance) and what.clamp,
+            groups=("",) if isinstance(metric.per, One) else bounding.declared_of(metric),
+            first=length.index(hides.start),
+            end=None if hides.end is None else length.index(hides.end),
+            selection=selection,
+            clip=bounding.clip_of(metric),
+            **bins,
         )
         made.sums.noise_sd(1)  # whatever it refuses, it refuses now
         return made
@@ -283,7 +275,7 @@ class TwoSided(SteppedStatistic):
                 return distribution.estimate(tree, grid, self.quantiles, sided)
             case ThreeSides(places=places):
                 return estimates.mean_and_variance(grid, places, sided, clamps=self.clamps)
-        if self.statistic == "sum":
+        if self.statistic is Sum:
             return estimates.sum_of_range(grid, sided)
         return estimates.mean(grid, TwoSides.places, sided, clamps=self.clamps)
 

@@ -3,47 +3,47 @@
 import math
 from collections.abc import Iterator
 
-from shoal.mechanisms.bins.shares import BINS
 from shoal.mechanisms.bins.tree import even_tree
 from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.life import expected_releases
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.hides import AddRemove
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import Count, Distribution, Sum, Users
+from shoal.mechanisms.parts.per import One
+from shoal.mechanisms.parts.unit import Unit
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
-from shoal.mechanisms.spec import DISTRIBUTION, Spec
 from shoal.mechanisms.stepped.statistic import SteppedStatistic
-from shoal.mechanisms.two_sided import keys
+from shoal.mechanisms.two_sided import bounding
 from shoal.mechanisms.words import exact_text, many, number
 
-COUNTED = ("count", "users")  # statistics whose value is itself the count
 
-
-def clauses(spec: Spec, loss: str, statistic: SteppedStatistic) -> Iterator[str]:
+def clauses(metric: Metric, loss: str, statistic: SteppedStatistic) -> Iterator[str]:
     """What is protected, which keys are released, and how exact the count is."""
-    unit = spec.privacy_unit
     yield loss
-    over = "" if spec.group is None else ", over all keys together"
-    yield f"at most {many(spec.contribution_limit, 'sample')} of a {unit.words()} count{over}"
-    selection = keys.selection_of(spec)
+    over = "" if isinstance(metric.per, One) else ", over all keys together"
+    yield f"at most {many(metric.samples, 'sample')} of a {metric.unit.words()} count{over}"
+    selection = bounding.selection_of(metric)
     if selection is not None:
-        yield from _found(spec, selection)
-    elif spec.groups is not None:
+        yield from _found(metric.unit, selection)
+    elif (declared := bounding.declared_of(metric)) is not None:
         yield (
-            f"the {many(len(spec.groups), 'key')} of groups are public, and released from start on whether anybody has "
+            f"the {many(len(declared), 'key')} of groups are public, and released from start on whether anybody has "
             "them or not; records of other keys do not count"
         )
-    if (clip := keys.clip_of(spec)) is not None:
+    if (clip := bounding.clip_of(metric)) is not None:
         yield (
             f"where the range ends is chosen for each key with epsilon = {exact_text(clip.cost)} of that, from the "
-            f"first value of each {unit.words()}, once about {clip.needed:,} have come to it; until then neither value "
-            "nor count is released, and from then on what lies above counts as that end"
+            f"first value of each {metric.unit.words()}, once about {clip.needed:,} have come to it; until then "
+            "neither value nor count is released, and from then on what lies above counts as that end"
         )
-    if (sd := count_sd(spec, statistic, releases(spec))) is not None:
-        what = (
-            "the value" if spec.statistic in COUNTED else "the number of samples, which is released beside the value,"
-        )
-        yield f"{what} has noise of standard deviation {number(six_digits(sd))} after {releases(spec):,} releases"
+    if (sd := count_sd(metric, statistic, releases(metric))) is not None:
+        is_count = isinstance(metric.of, Count | Users)
+        what = "the value" if is_count else "the number of samples, which is released beside the value,"
+        yield f"{what} has noise of standard deviation {number(six_digits(sd))} after {releases(metric):,} releases"
 
 
-def _found(spec: Spec, selection: FirstCrossing) -> Iterator[str]:
-    unit = spec.privacy_unit
+def _found(unit: Unit, selection: FirstCrossing) -> Iterator[str]:
     whose = f"{'an' if unit.is_event else 'a'} {unit.words()}"
     # A metric that ends has one threshold in all its steps; in one that goes on it rises with every doubling.
     later = "" if selection.ends else f" ({people(selection, selection.horizon * 8)} at 8 times the life)"
@@ -60,24 +60,25 @@ def people(selection: FirstCrossing, tick: int) -> int:
     return -(-selection.threshold(tick) // selection.weights[0])
 
 
-def releases(spec: Spec) -> int:
+def releases(metric: Metric) -> int:
     """Number of releases of a key up to the metric's `end`, or expected over its life if it has no `end`."""
-    if spec.end is not None:
-        return max(1, (spec.end - (spec.start or 0)) // (spec.cadence or 1))
-    return spec.expected_releases
+    hides, length = expect(metric.hides, AddRemove), metric.every
+    if hides.end is not None:
+        return max(1, length.index(hides.end) - length.index(hides.start))
+    return expected_releases(metric)
 
 
-def side_sd(spec: Spec, statistic: SteppedStatistic, t: int) -> float:
+def side_sd(metric: Metric, statistic: SteppedStatistic, t: int) -> float:
     """The standard deviation of the noise in each side's sum of release t; a sample adds 1 to all sides together."""
     sums = statistic.decayed[0]
-    return float(sums.noise_sd(t) * keys.unit_samples(spec) / sums.width)
+    return float(sums.noise_sd(t) * bounding.unit_samples(metric) / sums.width)
 
 
-def count_sd(spec: Spec, statistic: SteppedStatistic, t: int) -> float | None:
+def count_sd(metric: Metric, statistic: SteppedStatistic, t: int) -> float | None:
     """The standard deviation of the noise in the number of samples, of release t; None where none is released."""
     sides = len(statistic.decayed)
-    if spec.statistic == DISTRIBUTION:
-        return float(statistic.decayed[0].noise_sd(t)) * math.sqrt(even_tree(spec.bins or BINS).total_variance)
-    if spec.statistic == "sum" and sides == 1:
+    if isinstance(metric.of, Distribution):
+        return float(statistic.decayed[0].noise_sd(t)) * math.sqrt(even_tree(metric.of.bins).total_variance)
+    if isinstance(metric.of, Sum) and sides == 1:
         return None
-    return side_sd(spec, statistic, t) * math.sqrt(sides)
+    return side_sd(metric, statistic, t) * math.sqrt(sides)

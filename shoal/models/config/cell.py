@@ -5,12 +5,12 @@ slot = "1h"                            every cell is released once, at the end o
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from shoal.models.config.section import Section
-from shoal.models.extras import require
+from shoal.models.extras import hexagons
 
 MOST_BINS = 1 << 13  # a release has eight numbers for each, and Kafka takes a megabyte
 Cap = Literal["median", "optimal"]
@@ -23,17 +23,6 @@ class CellSection(Section):
     lat: str = Field(..., min_length=1, description="field with the latitude in degrees, -90 to 90")
     lon: str = Field(..., min_length=1, description="field with the longitude in degrees, -180 to 180")
 
-    def grid(self) -> Any:
-        """H3, which finds cells; whoever has none need not install or wait for it.
-
-        Raises:
-            MissingExtra: it is not there.
-        """
-        require("a metric by H3 cell (`cell = { h3 = ... }`)", "geo")
-        import h3
-
-        return h3
-
     def check_names(self, names: Sequence[str]) -> None:
         """Refuse names that no event's cell has.
 
@@ -42,7 +31,7 @@ class CellSection(Section):
         """
         if not names:
             return
-        h3 = self.grid()
+        h3 = hexagons()
         for name in names:
             is_cell = h3.is_valid_cell(name) and name == h3.int_to_str(h3.str_to_int(name))
             if not is_cell or h3.get_resolution(name) != self.h3:

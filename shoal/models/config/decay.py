@@ -16,6 +16,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from shoal.mechanisms.parts import at
 from shoal.models.config.section import Duration, Exact, Section
 
 NEEDS = {"none": (), "window": ("length", "updates"), "all-windows": (), "exponential": ("half_life", "alpha"),
@@ -62,6 +63,30 @@ class DecaySection(Section):
     zeta: Exact | None = Field(
         None, gt=1, le=8, description="all-windows, with patent: noise grows with the level to this power; none: 1.25"
     )
+
+    def part(self) -> at.Decay:
+        """The decay as a part of a metric."""
+        match self:
+            case DecaySection(kind="window", length=int(length)):
+                return at.Window(length)
+            case DecaySection(kind="window", updates=int(count)):
+                return at.Updates(count)
+            case DecaySection(kind="all-windows"):
+                return at.AllWindows(self.zeta)
+            case DecaySection(half_life=int(half_life)):
+                return at.HalfLife(half_life)
+            case DecaySection(alpha=Fraction() as alpha):
+                return at.Exponential(alpha)
+            case DecaySection(kind="polynomial", exponent=Fraction() as exponent):
+                return at.Polynomial(exponent, self.horizon, self.error)
+            case DecaySection(kind="forward", exponent=Fraction() as exponent):
+                return at.Forward(exponent)
+            case DecaySection(weights=tuple(weights)):
+                return at.Table(weights, self.error)
+            case DecaySection(kind="none"):
+                return at.Undecayed()
+            case _:
+                return at.Formula(self.weight or "", self.horizon or 0, self.error)
 
     @field_validator("error")
     @classmethod

@@ -16,7 +16,9 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator
 
-from shoal.mechanisms.spec import USER_SLOT
+from shoal.mechanisms.kinds import kind_of
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.unit import PERSON, USER_SLOT, Unit
 from shoal.models.config.addresses import HOST
 from shoal.models.config.cell import CellSection
 from shoal.models.config.clip import ClipSection
@@ -27,8 +29,7 @@ from shoal.models.config.metric import MetricSection
 from shoal.models.config.per_coordinate import overlap
 from shoal.models.config.section import Exact, Section, epsilon_within_floats
 from shoal.models.config.selection import SelectionSection
-from shoal.models.config.terms import Terms
-from shoal.models.config.unit import PERSON, Unit, charge, parse_unit
+from shoal.models.config.unit import charge, parse_unit
 from shoal.models.errors import ConfigError
 from shoal.models.exact import exact_text
 from shoal.models.version import VersionId
@@ -115,7 +116,8 @@ class Config(Section):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy, with other values of fields; what was computed of the old ones is left out."""
         copied = super().model_copy(update=update, deep=deep)
-        copied.__dict__.pop("unit", None)
+        for name in ("unit", "metrics"):
+            copied.__dict__.pop(name, None)
         return copied
 
     @cached_property
@@ -123,33 +125,40 @@ class Config(Section):
         """The unit that the ledger protects; metrics that cost nothing do not decide it."""
         if self.privacy.unit not in (None, USER_SLOT):
             return self.privacy.unit
-        costing = [metric for metric in self.metric if metric.epsilon] or self.metric
+        units = [metric.unit for metric in self.metrics if metric.budget.epsilon]
+        units = units or [metric.unit for metric in self.metrics]
         if self.privacy.unit == USER_SLOT:
-            costing = [metric for metric in costing if metric.unit == USER_SLOT]
-        units = {metric.privacy_unit: metric.privacy_unit.spelled for metric in costing}
-        return units.popitem()[1] if len(units) == 1 else "user"
+            units = [unit for unit in units if unit.name == USER_SLOT]
+        spelled = {unit: unit.spelled for unit in units}
+        return spelled.popitem()[1] if len(spelled) == 1 else "user"
 
     @property
     def relation(self) -> str:
         """The relation that the ledger counts by."""
-        return self.privacy.relation or self.metric[0].relation
+        return self.privacy.relation or self.metrics[0].hides.relation
 
-    def charge_of(self, metric: MetricSection) -> tuple[Fraction, Fraction]:
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics as typed parts."""
+        return tuple(section.parts for section in self.metric)
+
+    def charge_of(self, metric: Metric) -> tuple[Fraction, Fraction]:
         """The most that a metric costs one unit of the ledger's: epsilon and delta.
 
         Raises:
             ConfigError: nothing bounds it.
         """
-        unit, relations, apart = parse_unit(self.unit), (self.relation, metric.relation), metric.kind.apart
+        unit, relations, apart = parse_unit(self.unit), (self.relation, metric.hides.relation), kind_of(metric).apart
+        epsilon, delta = metric.budget.epsilon, metric.budget.delta
         try:
-            return charge(unit, metric.privacy_unit, metric.epsilon, metric.delta, apart=apart, relations=relations)
+            return charge(unit, metric.unit, epsilon, delta, apart=apart, relations=relations)
         except ValueError as error:
             raise ConfigError(f'metric "{metric.name}": {error}') from None
 
     @property
     def protects_presence(self) -> bool:
         """Whether its metrics, which have one relation, protect that somebody is there."""
-        return self.metric[0].protects_presence
+        return self.metrics[0].protects_presence
 
     @property
     def is_discreet(self) -> bool:
@@ -159,7 +168,7 @@ class Config(Section):
     @property
     def cadence(self) -> int:
         """The shortest tick, step or slot of all metrics, in microseconds; 0 with a release per contribution."""
-        return min(metric.cadence or 0 for metric in self.metric)
+        return min(0 if metric.length is None else metric.length.microseconds for metric in self.metrics)
 
     @property
     def latency(self) -> int:
@@ -170,25 +179,26 @@ class Config(Section):
 
     @property
     def topics(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(metric.topic for metric in self.metric))
+        return tuple(dict.fromkeys(metric.source.topic for metric in self.metrics))
 
-    def metrics_of(self, topic: str) -> tuple[MetricSection, ...]:
-        return tuple(metric for metric in self.metric if metric.topic == topic)
+    def sections_of(self, topic: str) -> tuple[MetricSection, ...]:
+        """The metrics of a topic as the file has them."""
+        return tuple(section for section in self.metric if section.topic == topic)
 
-    def id_of(self, metric: MetricSection) -> VersionId:
+    def metrics_of(self, topic: str) -> tuple[Metric, ...]:
+        """The metrics of a topic."""
+        return tuple(section.parts for section in self.sections_of(topic))
+
+    def id_of(self, metric: Metric) -> VersionId:
         """The name under which the app registers a metric."""
         return VersionId(self.kafka.app, metric.name, metric.version)
 
-    def under(self, terms: Mapping[VersionId, Terms]) -> "Config":
-        """The same configuration with other terms for these metric versions."""
-        metrics = tuple(_under(metric, terms.get(self.id_of(metric), metric.terms)) for metric in self.metric)
+    def in_epochs(self, epochs: Mapping[VersionId, int]) -> "Config":
+        """Copy of the configuration with the clock epochs of registered metric versions, which the ledger knows."""
+        metrics = tuple(
+            metric.in_epoch(epochs.get(self.id_of(metric.parts), metric.parts.source.epoch)) for metric in self.metric
+        )
         return self.model_copy(update={"metric": metrics})
-
-
-def _under(metric: MetricSection, terms: Terms) -> MetricSection:
-    other = metric.model_copy()
-    other._terms = terms
-    return other
 
 
 # The tables of the file by name, and those inside a metric.
@@ -250,16 +260,16 @@ def _cross_checks(config: Config) -> Iterator[str]:
     """Refuse what no single table can see."""
     if (
         config.privacy.unit == USER_SLOT
-        and len({metric.slot for metric in config.metric if metric.unit == USER_SLOT}) != 1
+        and len({metric.unit.period for metric in config.metrics if metric.unit.name == USER_SLOT}) != 1
     ):
         yield f"[privacy] unit {USER_SLOT} needs metrics per slot, all of one length; write user-hour, user-day or user"
-    if len(relations := {metric.relation for metric in config.metric}) > 1:
+    if len(relations := {metric.hides.relation for metric in config.metrics}) > 1:
         yield (
             f"metrics have relations {' and '.join(sorted(relations))}; give each relation a file, an app and an audit "
             "log of its own"
         )
     seen: set[str] = set()
-    for metric in config.metric:
+    for metric in config.metrics:
         if metric.name in seen:
             yield f'metric "{metric.name}" stands twice; names are unique'
         seen.add(metric.name)
@@ -270,11 +280,11 @@ def _cross_checks(config: Config) -> Iterator[str]:
     yield from _wrong_compacted(config)
     for topic in config.topics:
         metrics = config.metrics_of(topic)
-        users = sorted({metric.user for metric in metrics})
+        users = sorted({metric.source.user for metric in metrics})
         if len(users) > 1:
             yield f"topic {topic!r}: users are {' and '.join(users)}; a topic is partitioned by one user field"
-        values = {path for metric in metrics for path in metric.value_fields}
-        patterns = {path for metric in metrics for path in metric.paths().values()}
+        values = {path for metric in metrics for path in metric.protected}
+        patterns = {path for metric in metrics for path in metric.pattern.values()}
         for value in sorted(values):
             for pattern in sorted(patterns):
                 if overlap(value, pattern):
@@ -291,19 +301,19 @@ def _wrong_compacted(config: Config) -> Iterator[str]:
         if not metrics:
             yield f"[kafka] compacted: no metric reads topic {topic!r}; remove it, or correct its name"
         for metric in metrics:
-            if metric.protects_presence and metric.privacy_unit != PERSON:
+            if metric.protects_presence and metric.unit != PERSON:
                 yield (
                     f'[kafka] compacted: metric "{metric.name}" of topic {topic!r} protects the presence of one '
-                    f"{metric.privacy_unit.words()}, and a person's later record deletes an earlier one, which may be "
+                    f"{metric.unit.words()}, and a person's later record deletes an earlier one, which may be "
                     'in another; set unit = "user" there, or remove the topic from compacted'
                 )
 
 
 def _differing_units(config: Config) -> str | None:
     """The remedy where metrics have several units and nothing says by which the ledger counts."""
-    costing = [metric for metric in config.metric if metric.epsilon]
+    costing = [metric for metric in config.metrics if metric.budget.epsilon]
     longest = sorted(
-        {metric.privacy_unit.spelled: metric.privacy_unit for metric in costing}.items(),
+        {metric.unit.spelled: metric.unit for metric in costing}.items(),
         key=lambda named: -_length(named[1]),
     )
     if config.privacy.unit is not None or len(longest) == 1:
@@ -311,10 +321,10 @@ def _differing_units(config: Config) -> str | None:
     for name, _ in longest:
         by_unit = config.model_copy(update={"privacy": config.privacy.model_copy(update={"unit": name})})
         try:
-            charges = {metric.name: by_unit.charge_of(metric)[0] / metric.epsilon for metric in costing}
+            charges = {metric.name: by_unit.charge_of(metric)[0] / metric.budget.epsilon for metric in costing}
         except ConfigError:
             continue
-        units = ", ".join(f'"{metric.name}" a {metric.privacy_unit.words()}' for metric in costing)
+        units = ", ".join(f'"{metric.name}" a {metric.unit.words()}' for metric in costing)
         more = [f'"{metric}" {exact_text(times)} times its epsilon' for metric, times in charges.items() if times > 1]
         charged = f" (which charges {' and '.join(more)})" if more else ""
         return (

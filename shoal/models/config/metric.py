@@ -1,27 +1,24 @@
 """`[[metric]]` of the configuration: one private statistic of one topic, its defaults and what is refused."""
 
-from dataclasses import replace
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from pydantic import PrivateAttr, field_validator, model_validator
 
-from shoal.mechanisms import life
-from shoal.mechanisms.kinds import ALGORITHMS, STATISTICS, Kind, defaults_of, kind_of
-from shoal.mechanisms.rules import NotAMultiple
-from shoal.mechanisms.spec import ADD_REMOVE, FEW_USERS, USER_SLOT, VALUES
-from shoal.models.config.decay import DecaySection
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.rules import NotAMultiple
+from shoal.mechanisms.parts.unit import USER_SLOT
+from shoal.mechanisms.spec import ADD_REMOVE, VALUES
+from shoal.models.config.adapter import metric_of
+from shoal.models.config.forms import ALGORITHMS, STATISTICS, defaults_of
 from shoal.models.config.metric_keys import MetricKeys
-from shoal.models.config.per_coordinate import Range, for_each
 from shoal.models.config.section import epsilon_within_floats, positive_span, span
-from shoal.models.config.terms import Terms
-from shoal.models.config.unit import Unit, parse_unit
+from shoal.models.config.unit import parse_unit
 from shoal.models.predicates import Predicate, is_predicate
 from shoal.models.times import EARLIEST, LATEST, iso
 
 TRUTH = (Fraction(0), Fraction(1))  # the range of predicates
-# Microseconds. A clock that is fast by a minute is common, and one by a day would close a day of a daily metric.
-LEAST_AHEAD, MOST_AHEAD = 5 * 60 * 10**6, 60 * 60 * 10**6
 
 
 def _is_public_count(info: Any) -> bool:
@@ -32,7 +29,7 @@ def _is_public_count(info: Any) -> bool:
 class MetricSection(MetricKeys):
     """`[[metric]]`: one private statistic of one topic."""
 
-    _terms: Terms = PrivateAttr(default=Terms())  # not said in the file: `Config.under` sets those of the ledger
+    _parts: Metric = PrivateAttr()
 
     @model_validator(mode="before")
     @classmethod
@@ -123,12 +120,12 @@ class MetricSection(MetricKeys):
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> "MetricSection":
-        if self.protects_presence and "max_gap" in self.model_fields_set:
+        if self.relation == ADD_REMOVE and "max_gap" in self.model_fields_set:
             raise ValueError("max_gap is for relation values: under add-remove no group rests; remove it")
-        if not self.values and self.range is not None and isinstance(self.range[0], tuple):
+        if self.value is None and self.range is not None and isinstance(self.range[0], tuple):
             raise ValueError("range is a list of ranges, one for each value, and there is no value; remove it")
         try:
-            self.kind.check(self)
+            self._parts = metric_of(self)
         except NotAMultiple as error:
             near = [iso(time).removesuffix("T00:00:00Z") for time in error.nearest if EARLIEST <= time < LATEST]
             raise ValueError(f"{error}; use {' or '.join(map(repr, near))}") from None
@@ -137,131 +134,19 @@ class MetricSection(MetricKeys):
         return self
 
     @property
-    def kind(self) -> Kind:
-        return kind_of(self)
+    def parts(self) -> Metric:
+        """The metric as typed parts."""
+        return self._parts
 
-    @property
-    def protects_presence(self) -> bool:
-        return self.relation == ADD_REMOVE
+    def in_epoch(self, epoch: int) -> "MetricSection":
+        """Copy of the metric as registered in this epoch of its topic's clocks, which the ledger knows."""
+        other = self.model_copy()
+        other._parts = metric_of(other, epoch, is_checked=False)
+        return other
 
-    @property
-    def finds_keys(self) -> bool:
-        """Whether keys that nobody declared are found privately."""
-        return self.protects_presence and self.groups is None and (self.group or self.cell) is not None
-
-    @property
-    def privacy_unit(self) -> Unit:
-        if self.unit == USER_SLOT:
-            return Unit(USER_SLOT, self.slot)
-        return replace(parse_unit(self.unit), of_a_user=self.max_events_per_user)
-
-    @property
-    def terms(self) -> Terms:
-        return self._terms
-
-    @property
-    def reading(self) -> int:
-        return self._terms.reading
-
-    @property
-    def median(self) -> int:
-        return self._terms.median
-
-    @property
-    def epoch(self) -> int:
-        return self._terms.epoch
-
-    @property
-    def decay_or_none(self) -> DecaySection:
-        """The decay; of kind `none` where there is none."""
-        return self.decay or DecaySection(kind="none")
-
-    @property
-    def cadence(self) -> int | None:
-        """The length of a tick, step or slot; None for a release per contribution."""
-        return self.every if isinstance(self.every, int) else self.step or self.slot
-
-    @property
-    def ahead_limit(self) -> int:
-        """Microseconds by which a time may be ahead of its record's timestamp."""
-        return self.default_ahead if self.max_ahead is None else self.max_ahead
-
-    @property
-    def default_ahead(self) -> int:
-        """`ahead_limit` in microseconds of a metric whose file does not set `max_ahead`."""
-        return min(max(self.cadence or 0, LEAST_AHEAD), MOST_AHEAD)
-
-    @property
-    def expects_times_ahead(self) -> bool:
-        """Whether `max_ahead` is set above its default, as for bookings."""
-        return self.ahead_limit > self.default_ahead
-
-    @property
-    def cell_limit(self) -> int:
-        """K, the cells of a unit that count in a slot."""
-        return self.max_cells or 1
-
-    @property
-    def slot_limit(self) -> int:
-        """S, the slots of a unit that count."""
-        return self.max_slots or 1
-
-    @property
-    def contribution_limit(self) -> int:
-        """The samples of a unit that count."""
-        return 1 if self.max_contributions is None else self.max_contributions
-
-    @property
-    def clamps(self) -> bool:
-        return self.kind.is_clamped(self)
-
-    of, forgets, cap = privacy_unit, decay_or_none, contribution_limit
-
-    @property
-    def expected_releases(self) -> int:
-        """Releases expected of a group over the metric's life."""
-        return life.expected_releases(self)
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """The fields with the coordinates, or the predicate's text: what values are called."""
-        if isinstance(self.value, Predicate):
-            return (self.value.text,)
-        return (self.value,) if isinstance(self.value, str) else self.value or ()
-
-    @property
-    def value_fields(self) -> tuple[str, ...]:
-        """The fields of the event that are protected."""
-        return self.value.fields if isinstance(self.value, Predicate) else self.values
-
-    @property
-    def numeric_fields(self) -> tuple[str, ...]:
-        """Those of them that hold numbers."""
-        return self.value.numbers if isinstance(self.value, Predicate) else self.values
-
-    @property
-    def ranges(self) -> tuple[Range, ...]:
-        """The range of each coordinate."""
-        if self.range is None:
-            return ()
-        return for_each("range", self.range, len(self.values), is_list=isinstance(self.range[0], tuple))
-
-    @property
-    def priors(self) -> tuple[Fraction | None, ...]:
-        """The number of each coordinate; None where there is none, or few users choose it."""
-        return (None,) * len(self.values) if self.prior == FEW_USERS else self._of_each("prior")
-
-    @property
-    def sigmas(self) -> tuple[Fraction | None, ...]:
-        return self._of_each("sigma")
-
-    def _of_each(self, key: str) -> tuple[Fraction | None, ...]:
-        value, count = getattr(self, key), len(self.values)
-        return (None,) * count if value is None else for_each(key, value, count, is_list=isinstance(value, tuple))
-
-    def paths(self) -> dict[str, str]:
-        """The fields of the event that are pattern, by role."""
-        roles = {"user": self.user, "time": self.time, "group": self.group}
-        if self.cell is not None:
-            roles |= {"latitude": self.cell.lat, "longitude": self.cell.lon}
-        return {role: path for role, path in roles.items() if path is not None}
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy with other keys; rules between parts are skipped, and a key that the form lacks raises ValueError."""
+        copied = super().model_copy(update=update, deep=deep)
+        if update:
+            copied._parts = metric_of(copied, self.parts.source.epoch, is_checked=False)
+        return copied

@@ -1,4 +1,7 @@
-"""The keys of `[[metric]]`, their types, bounds and defaults. What they may not say together is in metric.py."""
+"""The keys of `[[metric]]`, their types, bounds and defaults.
+
+Forms, adapter and the `rules.py` of each statistic refuse combinations of keys.
+"""
 
 from fractions import Fraction
 from typing import Annotated, Any, Literal

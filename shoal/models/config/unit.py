@@ -24,64 +24,17 @@ A ledger also counts by one relation, and a metric may have another (docs/proofs
                    a metric of relation values has no bound: it publishes who contributes
 """
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd
 
+from shoal.mechanisms.parts.unit import PERIODS, PERSON, USER_SLOT, Unit
 from shoal.mechanisms.privacy.accounting import Loss
-from shoal.mechanisms.spec import ADD_REMOVE, USER_SLOT, VALUES
-from shoal.models.config.durations import format_duration, parse_duration
+from shoal.mechanisms.spec import ADD_REMOVE, VALUES
+from shoal.models.config.durations import parse_duration
 from shoal.models.config.section import DAY, positive_span
 
 Relations = tuple[str, str]  # of a ledger and of a metric in it
 SAME: Relations = (VALUES, VALUES)
-PERIODS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A unit of privacy: whose data it is, and over what period."""
-
-    name: str = field(compare=False)  # as it was written: user-day and user-24h are one
-    period: int | None = None  # microseconds; None: for ever
-    is_event: bool = False
-    of_a_user: int | None = field(default=None, compare=False)  # events of a user that count; None: any number
-
-    def words(self) -> str:
-        """The unit in a sentence.
-
-        >>> [parse_unit(name).words() for name in ("user", "user-day", "user-12h", "event")]
-        ['person', 'person and day', 'person and 12h', 'event']
-        """
-        if self.is_event:
-            return "event"
-        if self.period is None:
-            return "person"
-        return f"person and {self.span}"
-
-    @property
-    def spelled(self) -> str:
-        """The name by which any configuration knows the unit: of a slot that of a period as long.
-
-        >>> Unit("user-slot", 2 * PERIODS["hour"]).spelled, parse_unit("user-day").spelled
-        ('user-2h', 'user-day')
-        """
-        return f"user-{format_duration(self.period)}" if self.name == USER_SLOT and self.period else self.name
-
-    @property
-    def span(self) -> str | None:
-        """A period in a sentence.
-
-        >>> parse_unit("user-24h").span, parse_unit("user-90m").span, parse_unit("user").span
-        ('day', '90m', None)
-        """
-        if self.period is None:
-            return None
-        names = {length: name for name, length in PERIODS.items()}
-        return names.get(self.period, format_duration(self.period))
-
-
-PERSON = Unit("user")
 
 
 def parse_unit(text: str) -> Unit:

@@ -7,11 +7,11 @@ schema of JSON says: a time that no calendar has, a latitude in text that is no 
 from collections.abc import Iterator
 from typing import Any
 
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.per import Field, Hexagons
 from shoal.models.config.file import Config
-from shoal.models.config.metric import MetricSection
 from shoal.models.errors import ConfigError
 from shoal.models.events import MAX_NAME_BYTES
-from shoal.models.predicates import Predicate
 
 Schema = dict[str, Any]
 
@@ -55,22 +55,23 @@ def events_schema(config: Config, topic: str | None = None) -> Schema:
     } | root
 
 
-def _fields(metric: MetricSection) -> Iterator[tuple[str, Schema, str]]:
+def _fields(metric: Metric) -> Iterator[tuple[str, Schema, str]]:
     """The fields that a metric reads: path, type, and what it is for."""
-    yield metric.user, USER, "the user"
-    if metric.time is not None:
-        yield metric.time, TIME, "the time: ISO 8601 text, or a number since 1970"
-    if metric.group is not None:
-        yield metric.group, GROUP, "the group"
-    if metric.cell is not None:
-        for path, most in ((metric.cell.lat, 90), (metric.cell.lon, 180)):
+    yield metric.source.user, USER, "the user"
+    if metric.source.time is not None:
+        yield metric.source.time, TIME, "the time: ISO 8601 text, or a number since 1970"
+    if isinstance(metric.place, Field):
+        yield metric.place.name, GROUP, "the group"
+    if isinstance(metric.place, Hexagons):
+        for path, most in ((metric.place.latitude, 90), (metric.place.longitude, 180)):
             within = NUMBER | {"minimum": -most, "maximum": most}
             yield path, {"anyOf": [within, {"type": "string", "minLength": 1}]}, "where it was, in degrees"
-    if isinstance(metric.value, Predicate):
-        for path, kind in metric.value.kinds:
-            yield path, KINDS[kind], f"of the predicate {metric.value.text}"
+    predicate = None if metric.fields is None else metric.fields.predicate
+    if predicate is not None:
+        for path, kind in predicate.kinds:
+            yield path, KINDS[kind], f"of the predicate {predicate.text}"
     else:
-        for path in metric.values:
+        for path in metric.names:
             yield path, NUMBER, "a value, which is protected"
 
 

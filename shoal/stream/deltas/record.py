@@ -1,4 +1,4 @@
-r"""Records of bound's changelog since format 3 of the state.
+r"""Records of bound's changelog.
 
 Records are numbered from 1. Each has three digests: its own, that of the record before it, and that of the
 transaction's mark. So a record that is missing, repeated, altered or from another log is noticed. Each record has a key
@@ -10,14 +10,12 @@ of its own, so that compaction would remove none.
     section  kind (1 byte), length of the tag, tag, period (8 bytes);
              unless the kind is CLEARED also width, length of the entries, entries (`stores/packed.py`)
 
-A tag is what keys began with before format 3: a letter, the metric's label, a zero byte. A CLEARED section says that a
-period holds nothing any more. The last entry of a name is the valid one, whether its section is CHANGED or KEPT. KEPT
-sections are written in order and change nothing.
+A tag is a letter, the metric's label, a zero byte. A CLEARED section says that a period holds nothing any more. The
+last entry of a name is the valid one, whether its section is CHANGED or KEPT. KEPT sections are written in order and
+change nothing.
 
-In format 3 numbers are fixed (`stores/packed.py`), and the digest does not cover the format. In format 4 it does, so
-that a record of one format cannot pass as one of the other. An older version of shoal refuses a record of format 4 by
-its first byte and says which version to run; had there only been a new kind of section, it would have called the log
-torn.
+The digest covers the format, so that a record of one format cannot pass as one of another. A record of a later format
+is refused by its first byte.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +24,7 @@ from typing import NamedTuple
 
 from shoal.mechanisms.accounts import PERIOD_BYTES
 from shoal.mechanisms.stores.packed import length, read_length
-from shoal.stream.state_mark import FORMAT, LOG_FORMAT
+from shoal.stream.state_mark import FORMAT
 
 PREFIX = b"\x00log"
 NUMBER_BYTES = 8
@@ -45,7 +43,6 @@ class Section(NamedTuple):
     period: int
     width: int = 0
     entries: bytes = b""
-    fixed: bool = False  # whether numbers are those of format 3
 
     def encode(self) -> bytes:
         head = bytes((self.kind,)) + length(len(self.tag)) + self.tag
@@ -92,17 +89,16 @@ def encode(number: int, before: bytes, mark: bytes, sections: Iterable[bytes]) -
 
 
 def decode(key: bytes, value: bytes) -> LogRecord:
-    """Read a record of this format, or of format 3.
+    """Read a record.
 
     Raises:
         ValueError: shoal did not write it like this; the message continues "has a record that".
     """
-    if len(key) != len(PREFIX) + NUMBER_BYTES or len(value) < SECTIONS_AT or not LOG_FORMAT <= value[0] <= FORMAT:
+    if len(key) != len(PREFIX) + NUMBER_BYTES or len(value) < SECTIONS_AT or value[0] != FORMAT:
         raise ValueError("is none that shoal writes")
     number = key[len(PREFIX) :]
     digest, before, mark = (value[1 + n * DIGEST_BYTES : 1 + (n + 1) * DIGEST_BYTES] for n in range(3))
-    of_format = b"" if value[0] == LOG_FORMAT else value[:1]
-    if digest_of(of_format, number, memoryview(value)[1 + DIGEST_BYTES :]) != digest:
+    if digest_of(value[:1], number, memoryview(value)[1 + DIGEST_BYTES :]) != digest:
         raise ValueError("is not as it was written")
     return LogRecord(int.from_bytes(number, "big"), digest, before, mark, value)
 
@@ -113,7 +109,7 @@ def read_sections(value: bytes) -> Iterator[Section]:
     Raises:
         ValueError: they are not well formed; the message continues "has a record that".
     """
-    at, end, fixed = SECTIONS_AT, len(value), value[0] == LOG_FORMAT
+    at, end = SECTIONS_AT, len(value)
     while at < end:
         kind = value[at]
         size, at = read_length(value, at + 1)
@@ -128,5 +124,5 @@ def read_sections(value: bytes) -> Iterator[Section]:
         size, at = read_length(value, at)
         if at + size > end:
             raise ValueError("has a section that is cut off")
-        yield Section(kind, tag, period, width, value[at : at + size], fixed)
+        yield Section(kind, tag, period, width, value[at : at + size])
         at += size

@@ -1,8 +1,6 @@
 """Restores the accounts of a source partition from its changelog, record by record as they come from Kafka.
 
-A changelog before format 3 has records for single names, and the last value of a name is the valid one. Such records
-may stand in front of the log until the log has written all of them again. A log that is not exactly as it was written
-is refused.
+A log that is not exactly as it was written is refused.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +14,7 @@ from shoal.models.errors import FailStop
 from shoal.stream.deltas.record import CLEARED, KEPT, NO_DIGEST, PREFIX, LogRecord, decode, digest_of
 from shoal.stream.deltas.rolling import Rolling
 from shoal.stream.deltas.writing import LogEnd
-from shoal.stream.state_mark import FORMAT, LOG_FORMAT, MARK, REMEDY, format_of, newer
+from shoal.stream.state_mark import FORMAT, MARK, REMEDY, newer
 
 Mark = dict[str, Any]
 
@@ -36,7 +34,6 @@ class Restoring:
         self._where, self._accounts, self._judge, self._adopt = where, accounts, judge, adopt
         self._is_wanted = is_wanted  # whether to restore what a name holds; None: all names are restored
         self._by_tag: dict[bytes, Logged] = {one.tag: one for each in accounts for one in each.logged}
-        self._before: dict[bytes, bytes] = {}  # last values of a changelog before format 3
         self._raw_mark: bytes | None = None
         self._first = 0  # number of the first record
         self._last: LogRecord | None = None
@@ -44,7 +41,7 @@ class Restoring:
         self.needs_beginning = False  # whether the state needs the topic's first record
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
-        """Restore the next record; before format 3 a value of None is a tombstone.
+        """Restore the next record.
 
         Raises:
             FailStop: the record does not follow the one before.
@@ -54,14 +51,8 @@ class Restoring:
             self._raw_mark = value
         elif key is not None and key.startswith(PREFIX):
             self._take_record(key, value or b"")
-        elif self._last is not None:
-            raise self._torn("has other records among its own")
-        elif self._is_wanted is not None and not self._is_wanted(key or b""):
-            pass
-        elif value is None:
-            self._before.pop(key or b"", None)
         else:
-            self._before[key or b""] = value
+            raise self._torn("has other records among its own")
 
     def done(self) -> None:
         """Complete the restoration, after the last record.
@@ -77,14 +68,6 @@ class Restoring:
         mark: Mark = orjson.loads(self._raw_mark)
         self._judge(mark)
         rolling = Rolling([one for each in self._accounts for one in each.logged])
-        if format_of(mark) < LOG_FORMAT:
-            if self._last is not None:
-                raise self._torn("does not end as its mark says")
-            self._restore_before()
-            self.needs_beginning = True
-            rolling.restored(0)
-            self._adopt(mark, LogEnd(rolling))
-            return
         last = self._last
         if last is None or self._first > max(1, mark["needs"]):
             raise self._torn("lacks records that are needed")
@@ -103,8 +86,6 @@ class Restoring:
             raise self._torn(f"has a record that {error}") from None
         if self._last is None:
             self._first = record.number
-            if record.number == 1:
-                self._restore_before()
         before = NO_DIGEST if record.number == 1 else None if self._last is None else self._last.digest
         if self._last is not None and record.number != self._last.number + 1:
             raise self._torn("lacks records, or has some twice")
@@ -119,7 +100,7 @@ class Restoring:
     def _restore(self, record: LogRecord) -> None:
         for one in self._by_tag.values():
             one.begin(record.number)
-        for kind, tag, period, width, entries, fixed in record.sections():
+        for kind, tag, period, width, entries in record.sections():
             logged = self._by_tag.get(tag)
             if logged is None:
                 continue  # of a retired metric
@@ -129,18 +110,8 @@ class Restoring:
                 raise ValueError("has numbers of another size")
             else:
                 if self._is_wanted is not None:
-                    entries, fixed = select(entries, width, self._is_wanted, fixed=fixed), False
-                logged.take(period, entries, in_order=kind == KEPT, fixed=fixed)
-
-    def _restore_before(self) -> None:
-        takers = {tag: take for each in self._accounts for tag, take in each.takers().items()}
-        for key, value in self._before.items():
-            take = takers.get(key[: key.find(b"\x00") + 1])
-            if take is not None:  # else of a retired metric
-                take(key[key.index(b"\x00") + 1 :], value)
-        self._before.clear()
-        for each in self._accounts:
-            each.restored()
+                    entries = select(entries, width, self._is_wanted)
+                logged.take(period, entries, in_order=kind == KEPT)
 
     def _torn(self, what: str) -> FailStop:
         return FailStop(f"{self._where}: its changelog {what}; users would start again at count 0: {REMEDY}")

@@ -18,9 +18,8 @@ class Queues:
     def _queue(self, metric: Metric) -> Any:
         bounder = metric.bounder
         key = pseudonym_key(metric.key)
-        return self._module.Queue(
-            metric.name, metric.label, self._homes, key, metric.every, bounder.merges, bounder.parts
-        )
+        length = None if metric.length is None else metric.length.microseconds
+        return self._module.Queue(metric.name, metric.label, self._homes, key, length, bounder.merges, bounder.parts)
 
     @property
     def sends(self) -> list[Send]:

@@ -8,8 +8,9 @@ from shoal.mechanisms.accounts import Accounts, Periods, RecordKind
 from shoal.mechanisms.continual_mean.accounts import MeanAccounts
 from shoal.mechanisms.continual_mean.blocks import BlockBounder
 from shoal.mechanisms.continual_mean.sharp.bounder import SharpBounder
-from shoal.mechanisms.stepped import accounts as stepped
-from shoal.mechanisms.two_sided import accounts as two_sided
+from shoal.mechanisms.overall_accounts import OverallAccounts
+from shoal.mechanisms.parts.lengths import Even
+from shoal.mechanisms.parts.per import Field
 from shoal.stream.event_time import EventClock
 from shoal.stream.kernel.queues import Queues
 from shoal.stream.kernel.stores import KernelPeriods
@@ -32,8 +33,9 @@ class Kernel:
     def stores_of(self, metric: Metric) -> Callable[..., Periods]:
         """A function that makes the stores of a metric's accounts in the kernel."""
 
-        def make(length: int | None, *kinds: RecordKind, durable: bool) -> KernelPeriods:
-            stores = self._module.Stores(length, [kind.width for kind in kinds], durable)
+        def make(length: Even | None, *kinds: RecordKind, durable: bool) -> KernelPeriods:
+            span = None if length is None else length.microseconds
+            stores = self._module.Stores(span, [kind.width for kind in kinds], durable)
             self._stores[metric.index].append(stores)
             return KernelPeriods(stores, length, *kinds)
 
@@ -44,7 +46,7 @@ class Kernel:
         clocks = [(c.path, c.lateness, c.max_ahead, c.drops_late, c.beats) for c in self._plan.clocks]
         metrics = [
             {
-                "clock": metric.clock, "user": metric.section.user, "group": metric.section.group,
+                "clock": metric.clock, "user": metric.parts.source.user, "group": _group_of(metric),
                 "value": _value_of(metric), "rule": _rule_of(metric, one), "stores": self._stores[metric.index],
                 "queue": self.queues.each[metric.index],
             }
@@ -114,46 +116,32 @@ def kernel_of(module: Any, plan: TopicPlan, partition: int, *, checks_partition:
 
 def _value_of(metric: Metric) -> tuple[str, float, float, int] | None:
     """Path of the value, low end of the range, grid steps per unit, and grid steps; None if the metric has no value."""
-    path = metric.section.value
-    if path is None:
+    if metric.parts.fields is None:
         return None
     grid = metric.parameters.grids[0]
     low, per_unit = grid.scale
-    return str(path), low, per_unit, grid.steps
+    return metric.parts.fields.names[0], low, per_unit, grid.steps
 
 
-NO_RULE: dict[str, Any] = {
-    "cap": 0, "groups": 0, "alone": False, "sharp": None, "start": 0, "end": None, "declared": None, "weights": [],
-    "once": None, "remembered": 0,
-}  # fmt: skip
+def _group_of(metric: Metric) -> str | None:
+    """Path of the group; None if the metric has none."""
+    return metric.parts.place.name if isinstance(metric.parts.place, Field) else None
 
 
 def _rule_of(metric: Metric, accounts: Accounts) -> dict[str, Any]:
     """The rule of a metric's accounts, as the kernel's `RuleSpec` has it."""
     match accounts:
         case MeanAccounts(rule=rule):
-            found = {"cap": rule.max_contributions, "groups": rule.groups} | _bounder_of(metric)
-        case stepped.UnitAccounts(rule=rule):
-            found = {"kind": "unit", "cap": rule.max_contributions, "groups": rule.groups, "alone": rule.alone}
-        case stepped.EventAccounts():
-            found = {"kind": "event"}
-        case two_sided.UnitAccounts(rule=rule) | two_sided.EventAccounts(rule=rule):
-            is_event, declared = isinstance(accounts, two_sided.EventAccounts), rule.declared
-            found = {
-                "kind": "two-sided-event" if is_event else "two-sided", "cap": rule.max_contributions,
-                "start": rule.start, "end": rule.end, "declared": None if declared is None else list(declared),
-                "weights": list(rule.weights), "once": rule.once,
-                "remembered": accounts.remembered if isinstance(accounts, two_sided.UnitAccounts) else 0,
+            bounder = metric.bounder
+            return {
+                "cap": rule.max_contributions, "groups": rule.groups, "doubles": isinstance(bounder, BlockBounder),
+                "sharp": bounder.table if isinstance(bounder, SharpBounder) else None,
             }  # fmt: skip
-        case _:
-            raise TypeError(f"the kernel knows no {type(accounts).__name__}")
-    return NO_RULE | found
-
-
-def _bounder_of(metric: Metric) -> dict[str, Any]:
-    match metric.bounder:
-        case SharpBounder() as sharp:
-            return {"kind": "mean-sharp", "sharp": sharp.table}
-        case BlockBounder():
-            return {"kind": "mean-full"}
-    return {"kind": "mean"}
+        case OverallAccounts(limit=limit):
+            return {
+                "samples": limit.samples, "keys": limit.keys, "leaves_out": limit.leaves_out, "alone": limit.alone,
+                "start": limit.start, "end": limit.end,
+                "declared": None if limit.declared is None else list(limit.declared),
+                "newcomers": [block.total for block in limit.newcomers], "once": limit.once,
+            }  # fmt: skip
+    raise TypeError(f"the kernel does not know {type(accounts).__name__}")

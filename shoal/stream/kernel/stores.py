@@ -1,9 +1,10 @@
 """Makes the kernel's stores look like `Periods` and `Store`, so that the twin's rules run on them unchanged."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from shoal.mechanisms.accounts import Periods, RecordKind, Store
+from shoal.mechanisms.parts.lengths import Even
 from shoal.mechanisms.stores.packed import CHUNK, Packed, Runs
 
 
@@ -40,7 +41,7 @@ class KernelStore(Store):
 class KernelPeriods(Periods):
     """The kernel's stores of one metric in one source partition, by period."""
 
-    def __init__(self, stores: Any, length: int | None, *kinds: RecordKind) -> None:
+    def __init__(self, stores: Any, length: Even | None, *kinds: RecordKind) -> None:
         self.native, self._length, self.kinds = stores, length, kinds
         self._record = 0
         self._views: dict[int, tuple[Store, ...]] = {}  # of open periods
@@ -65,16 +66,7 @@ class KernelPeriods(Periods):
 
     def each(self) -> Iterator[tuple[int | None, tuple[Store, ...]]]:
         for period in self.native.periods():
-            yield None if self._length is None else period * self._length, self._stores(period)
-
-    def restore(self, kind: int) -> Callable[[bytes, bytes], None]:
-        def take(key: bytes, value: bytes) -> None:
-            self.native.restore(kind, key, value)
-
-        return take
-
-    def restored(self) -> None:
-        self.native.restored()
+            yield None if self._length is None else self._length.start(period), self._stores(period)
 
     def close(self, promise: int | None) -> None:
         self._views.clear()  # the periods of some may close now
@@ -101,8 +93,8 @@ class KernelPeriods(Periods):
     def pack(self, kind: int, period: int, first: int, most: int, room: int) -> list[Packed]:
         return [Packed(*self.native.pack(kind, period, first, most, min(CHUNK, room)))]
 
-    def take(self, kind: int, period: int, entries: bytes, *, in_order: bool, fixed: bool) -> None:
-        self.native.take(kind, period, self._record, entries, in_order, fixed)
+    def take(self, kind: int, period: int, entries: bytes, *, in_order: bool) -> None:
+        self.native.take(kind, period, self._record, entries, in_order)
 
     def clear(self, period: int) -> None:
         self._views.pop(period, None)

@@ -1,34 +1,53 @@
 """One metric in one source partition: from an event to a sample in the accounts."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from shoal.mechanisms.accounts import Accounts
-from shoal.models.events import Refused, read_user, read_value
+from shoal.models.events import ERROR, Reader, Refusal
 from shoal.stream.topic import Metric
+
+
+class Sample(NamedTuple):
+    """What a metric reads of an event."""
+
+    user: bytes
+    place: str | None
+    value: int
+
+
+def sample_reader(metric: Metric) -> Reader[Sample]:
+    """The function that reads a metric's sample; a fault of it makes a refusal, too: no record may stop the stream."""
+    read_user, read_place, read_value = metric.read_user, metric.read_place, metric.read_value
+
+    def read(event: dict[str, Any], raw: bytes) -> Sample | Refusal:
+        try:
+            user = read_user(event, raw)
+            if type(user) is Refusal:
+                return user
+            place = None if read_place is None else read_place(event, raw)
+            if type(place) is Refusal:
+                return place
+            value = read_value(event, raw)
+            return value if type(value) is Refusal else Sample(user, place, value)
+        except Exception:
+            return ERROR
+
+    return read
 
 
 class Intake:
     """Reads the samples of a metric from events, and gives them to the accounts of the partition."""
 
-    __slots__ = (
-        "_add", "_clip", "_get_user", "_get_value", "_place_of", "_reading", "_user_path", "accounts", "metric",
-    )  # fmt: skip
+    __slots__ = ("_add", "_read", "accounts", "metric")
 
     def __init__(self, metric: Metric, accounts: Accounts) -> None:
         self.metric, self.accounts = metric, accounts
-        # Called for every event, so looked up once.
-        self._get_user, self._get_value, self._place_of = metric.get_user, metric.get_value, metric.place_of
-        self._user_path, self._reading = metric.section.user, metric.section.reading
-        self._clip, self._add = metric.clip, accounts.add
+        self._read, self._add = sample_reader(metric), accounts.add  # called for every event, so looked up once
 
     def take_in(self, event: dict[str, Any], raw: bytes, time: int, effective: int) -> str | None:
         """Count the metric's sample. If it cannot be read or does not count, return why, and change nothing."""
-        try:
-            user = read_user(self._get_user(event), raw, self._user_path, self._reading)
-            group = None if self._place_of is None else self._place_of(event, raw)
-            value = self._clip(read_value(self._get_value(event)))
-        except Refused as refused:
-            return refused.reason
-        except Exception:  # a record that breaks the reader is bad input too: none may stop the stream
-            return "error"
-        return self._add(user, group, value, time, effective)
+        sample = self._read(event, raw)
+        if type(sample) is Refusal:
+            return sample.reason
+        user, place, value = sample
+        return self._add(user, place, value, time, effective)

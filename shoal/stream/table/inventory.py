@@ -7,9 +7,6 @@ written again or dropped, is
     kept, runs, a hidden group's     a checksum of the name. Such a record is written once, or (of a hidden group) says
                                      how often it was, by which the checksum is multiplied; and it has a seal. So no
                                      memory is needed of what may be millions of records
-
-Up to format 3 the digest was of names, and of the values of heads alone. Records of that time have no seal; they are
-taken as they are until they are dropped.
 """
 
 import json
@@ -20,15 +17,14 @@ from typing import NamedTuple
 from zlib import crc32
 
 from shoal.stream.state_mark import MARK
-from shoal.stream.table.seals import all_sealed, checksum, is_sealed, unsealed
-from shoal.stream.tick_queue import CHUNK, ROW, RUN
+from shoal.stream.table.seals import all_sealed, checksum, unsealed
+from shoal.stream.tick_queue import CHUNK, RUN
 
 HEAD, KEPT, REACHED, HIDDEN = b"h", b"k", b"s", b"c"
 KINDS = {
     HEAD: "heads of groups",
     KEPT: "kept contributions",
     RUN: "runs of waiting contributions",
-    ROW: "waiting contributions",  # as older versions wrote them
     CHUNK: "waiting sums",
     REACHED: "open closings",
     HIDDEN: "hidden groups",
@@ -68,7 +64,6 @@ class Inventory:
         self._counts: Counter[int] = Counter()  # by the kinds' bytes
         self._digest = 0
         self._checksums: dict[bytes, int] = {}  # of chunks and closings, by name
-        self._bare: set[bytes] = set()  # names of records without a seal, which older versions wrote
 
     @classmethod
     def of(cls, items: Mapping[bytes, bytes]) -> "Inventory":
@@ -85,11 +80,8 @@ class Inventory:
             self.note_head(0, checksum(name, value))
         elif kind in REWRITTEN:
             self._write_again(name, value)
-        elif is_sealed(value):
-            self._count(kind, 1, _name_sum(name) * (_writings(value) if kind == HIDDEN[0] else 1))
         else:
-            self._bare.add(name)
-            self._count(kind, 1, crc32(name))
+            self._count(kind, 1, _name_sum(name) * (_writings(value) if kind == HIDDEN[0] else 1))
 
     def note(self, entries: Iterable[Entry]) -> list[Entry]:
         """Count records of all kinds but heads and hidden groups; return them as they are to be written, with seals.
@@ -123,10 +115,8 @@ class Inventory:
         return list(zip(names, all_sealed([value for _, value in entries], sums), strict=True))
 
     def _drop(self, names: list[bytes]) -> None:
-        bare = self._bare.intersection(names)
-        self._bare -= bare
         self._counts.subtract(Counter(map(KIND, names)))
-        self._digest -= sum(map(crc32, names)) + (len(names) - len(bare)) * SEALED_ONCE
+        self._digest -= sum(map(crc32, names)) + len(names) * SEALED_ONCE
 
     def _write_again(self, name: bytes, value: bytes | None) -> None:
         before, after = self._checksums.get(name, 0), 0
@@ -140,9 +130,7 @@ class Inventory:
         """Count records of hidden groups; return them as they are to be written, with seals."""
         written: list[Entry] = []
         for name, value, before in entries:
-            if name in self._bare:
-                self._drop([name])
-            elif before:
+            if before:
                 self._count(HIDDEN[0], -1, -_name_sum(name) * before)
             if value is not None:
                 self._count(HIDDEN[0], 1, _name_sum(name) * (before + 1))
@@ -165,7 +153,7 @@ class Inventory:
 
 
 def _name_sum(name: bytes) -> int:
-    """What a sealed record adds to the digest each time it is written; one without a seal adds the CRC-32 alone."""
+    """What a sealed record adds to the digest each time it is written."""
     return crc32(name) + SEALED_ONCE
 
 
@@ -173,14 +161,3 @@ def _writings(value: bytes) -> int:
     """How often the record of a hidden group was written; that of what came in a tick is written once."""
     held = json.loads(unsealed(value))
     return int(held[-1]) if len(held) > len(("samples", "total")) else 1
-
-
-def digest_before_seals(items: Mapping[bytes, bytes]) -> int:
-    """The digest in marks of older versions, which was of names, and of the values of heads."""
-    digest = 0
-    for name, value in items.items():
-        if name.startswith(HEAD):
-            digest += crc32(value, crc32(name)) | 1 << 32
-        elif name != MARK:
-            digest += crc32(name)
-    return digest & DIGEST_MASK

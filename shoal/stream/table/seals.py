@@ -32,19 +32,14 @@ def all_sealed(values: Sequence[bytes], sums: Sequence[int]) -> list[bytes]:
     return [value[:-1] + SEAL % seal for value, seal in zip(values, map(crc32, values, sums), strict=True)]
 
 
-def is_sealed(value: bytes) -> bool:
-    """Whether a list ends with a seal; no other text stands at the end of these lists."""
-    return value.endswith(b'"]')
-
-
 def unsealed(value: bytes) -> bytes:
-    """The list without its seal, if it has one."""
-    return value[:-OF_LIST] + b"]" if is_sealed(value) else value
+    """The list without its seal."""
+    return value[:-OF_LIST] + b"]"
 
 
 def is_whole(name: bytes, value: bytes) -> bool:
-    """Whether a list has no seal, or the one of this name and value."""
-    return not is_sealed(value) or all_sealed([unsealed(value)], [crc32(name)]) == [value]
+    """Whether a list has the seal of this name and value."""
+    return all_sealed([unsealed(value)], [crc32(name)]) == [value]
 
 
 def sealed_mark(mark: bytes) -> bytes:

@@ -329,13 +329,17 @@ def test_versions_that_no_worker_ran_are_left_out(clone: Clone) -> None:
 def test_a_scan_ends_where_it_is_told(original: Original) -> None:
     deployment = original.deployment
 
-    async def read() -> list[int]:
-        settings = settings_of(load_config(deployment.config))
-        place = TopicPartition(settings.releases, 0)
-        async with Scan(settings) as scan:
-            return [record.offset async for records in scan.read(place, 1, 4) for record in records]
+    settings = settings_of(load_config(deployment.config))
+    releases = [record for record in deployment.kafka.read_committed(settings.releases) if record.partition == 0]
+    offsets = [record.offset for record in releases]  # between them are ends of transactions
 
-    assert asyncio.run(read()) == [1, 2, 3]
+    async def read(first: int, end: int) -> list[int]:
+        async with Scan(settings) as scan:
+            records = scan.read(TopicPartition(settings.releases, 0), first, end)
+            return [record.offset async for some in records for record in some]
+
+    assert asyncio.run(read(offsets[1], offsets[4])) == offsets[1:4]
+    assert asyncio.run(read(offsets[0] + 1, offsets[-1])) == offsets[1:-1]
 
 
 def test_a_run_over_a_file_is_repeated_not_replayed(original: Original) -> None:

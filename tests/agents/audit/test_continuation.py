@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from shoal.agents.audit.app_ledger import AppLedger
 from shoal.models.errors import LedgerError
-from shoal.models.tables import Release
+from shoal.models.tables import ReleaseRow
 from shoal.stream import file_run
 from tests.support.streams import GROUPS, App, Run, event
 
@@ -22,7 +22,7 @@ class Watched(App):
 
     def publish(self, values: Sequence[bytes]) -> None:
         with self.session().ledger.database.read() as connection:
-            bodies = set(connection.execute(select(Release.body)).scalars())
+            bodies = set(connection.execute(select(ReleaseRow.body)).scalars())
         assert {value.decode() for value in values} <= bodies
         super().publish(values)
 

@@ -16,7 +16,7 @@ from shoal.agents.audit.database import Database
 from shoal.agents.audit.ledger import Ledger
 from shoal.migrations.versions import v009_views
 from shoal.models.errors import LedgerError
-from shoal.models.tables import MetricVersion, Release
+from shoal.models.tables import MetricVersion, ReleaseRow
 from shoal.models.views import VIEWS
 from tests.golden.driver import parameters
 from tests.support.golden_forms import READ, made_by
@@ -55,7 +55,7 @@ def put(ledger: Ledger, app: str, metric: str, parameters: str, releases: Rows =
     with ledger.database.write() as connection:
         connection.execute(insert(MetricVersion), [version])
         if rows:
-            connection.execute(insert(Release), rows)
+            connection.execute(insert(ReleaseRow), rows)
 
 
 def read(ledger: Ledger, query: str) -> Rows:

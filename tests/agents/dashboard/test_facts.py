@@ -132,7 +132,7 @@ def test_of_presence_there_is_an_end_that_is_chosen_and_one_in_time(path: Path) 
     more += 'start = "2026-03-01"\nend = "2026-03-11"\n'
     path.write_text(CONFIG + more)
     config = load(path)
-    assert metric_facts(config.metric[0])["chooses_end"] is True
+    assert metric_facts(config.metric[0].parts)["chooses_end"] is True
     assert times_agreed(config)["basket"] == {
         "topic": "purchases", "every": 86_400.0, "lateness": 0.0, "end": 1_773_187_200.0
     }  # fmt: skip

@@ -310,8 +310,8 @@ def test_what_was_left_out_is_said(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(made.text, "utf-8")
     with browser.tab() as tab:
         tab.open((tmp_path / "page.html").as_uri())
-        assert "Left out: 1 unreadable." in tab.text("footer")
-    assert made.fields == {"releases": 1, "metrics": 1, "left_out": {"unreadable": 1}}
+        assert "Left out: 1 of another kind." in tab.text("footer")
+    assert made.fields == {"releases": 1, "metrics": 1, "left_out": {"of another kind": 1}}
 
 
 def test_a_file_without_a_release_is_refused() -> None:

@@ -28,9 +28,13 @@ from shoal.agents.init.answers import (
     whole,
 )
 from shoal.agents.init.answers import name as name_of
+from shoal.agents.init.choices import STATISTICS, has_value, relations
 from shoal.agents.init.draft import Unanswered, completed, draft
 from shoal.agents.init.fields import IDS, NUMBERS, TIMES, Field, Form
 from shoal.agents.init.questions import QUESTIONS, Known
+from shoal.mechanisms.parts import per
+from shoal.mechanisms.parts.of import PublicCount
+from shoal.models.config import forms
 from shoal.models.errors import ConfigError
 from tests.support.cover import in_a_loop
 from tests.support.effort import examples
@@ -92,8 +96,7 @@ def test_what_is_no_answer_says_what_to_write(reader: Any, typed: str, words: st
 @pytest.mark.parametrize("every", ["1h", "1d", "7d", "12h"])
 @pytest.mark.parametrize("group", ["none", "shop"])
 @pytest.mark.parametrize(("relation", "statistic"), [
-    ("values", "mean"), ("values", "sum"), ("add-remove", "mean"), ("add-remove", "sum"), ("add-remove", "count"),
-    ("add-remove", "users"),
+    (relation, name) for name in STATISTICS for relation in relations({"statistic": name, "span": "each"})
 ])  # fmt: skip
 @pytest.mark.parametrize("groups", ["north,south", "found"])
 def test_every_combination_loads_and_predicts(
@@ -102,14 +105,17 @@ def test_every_combination_loads_and_predicts(
     weeks = {"start": "2024-01-04", "end": "2024-02-01"}  # Thursdays, as the first day of 1970
     said = {**(SAID if relation == "values" else HIDDEN | weeks)}
     said |= {"statistic": statistic, "span": span_, "every": every, "group": group}
+    if relation not in relations(said):  # as a distribution since the beginning has only one
+        return
     if group != "none" and relation == "add-remove":
         said["groups"] = groups
-    if statistic in ("count", "users"):
+    if not has_value(said):
         del said["value"], said["range"]
     found = draft(completed(said, Known()), PATH)
-    section = found.section
-    assert (section.user, section.relation, section.group) == ("who", relation, None if group == "none" else "shop")
-    assert section.privacy_unit.period == (section.cadence if span_ == "each" else None)
+    metric = found.metric
+    place = None if group == "none" else per.Field("shop")
+    assert (metric.source.user, metric.hides.relation, metric.place) == ("who", relation, place)
+    assert metric.unit.period == (metric.length and metric.length.microseconds if span_ == "each" else None)
     assert "noise of about" in found.prediction
     assert all(len(line) <= 140 for line in found.text.splitlines())
     assert found.text == draft(completed(found.answers, Known()), PATH).text  # answers in their spelling say the same
@@ -117,9 +123,9 @@ def test_every_combination_loads_and_predicts(
 
 def test_answers_are_what_the_file_says() -> None:
     said = HIDDEN | {"group": "shop", "groups": "found", "epsilon": "0.5", "delta": "1e-6", "max-contributions": "3"}
-    found = draft(completed(said | {"name": "spent", "topic": "Sales"}, Known()), PATH).section
-    assert (float(found.epsilon), float(found.delta), found.max_contributions) == (0.5, 1e-6, 3)
-    assert (found.name, found.topic, list(map(float, found.ranges[0]))) == ("spent", "Sales", [0, 200])
+    found = draft(completed(said | {"name": "spent", "topic": "Sales"}, Known()), PATH).metric
+    assert (float(found.budget.epsilon), float(found.budget.delta), found.samples) == (0.5, 1e-6, 3)
+    assert (found.name, found.source.topic, list(map(float, found.ranges[0]))) == ("spent", "Sales", [0, 200])
 
 
 @in_a_loop
@@ -139,8 +145,19 @@ def test_an_option_without_a_question_and_an_answer_that_is_none_are_named() -> 
         completed(SAID | {"epsilon": "-1"}, Known())
     with pytest.raises(Unanswered, match="--time is not to be used: field 'who' is the user already"):
         completed(SAID | {"time": "who"}, Known())
-    with pytest.raises(Unanswered, match="--statistic is not to be used: write mean or sum"):
-        completed(SAID | {"statistic": "count"}, Known())
+    with pytest.raises(Unanswered, match="distribution since the beginning is not for relation values; write"):
+        completed(SAID | {"statistic": "distribution", "span": "all"}, Known())
+
+
+def test_what_exists_under_one_relation_alone_has_it() -> None:
+    hidden = {name: answer for name, answer in HIDDEN.items() if name not in ("relation", "value", "range")}
+    for statistic in ("count", "users"):
+        assert completed(hidden | {"statistic": statistic}, Known())["relation"] == "add-remove"
+
+
+def test_every_statistic_of_the_configuration_can_be_asked_for() -> None:
+    asked = {cls for classes in STATISTICS.values() for cls in classes}
+    assert {cls for form in forms.ALL for cls in form.statistics.values()} - asked == {PublicCount}  # costs nothing
 
 
 def test_what_only_the_configuration_refuses_is_said_in_its_words() -> None:
@@ -207,13 +224,16 @@ def test_a_run_takes_the_sample_and_no_value_of_it_is_in_the_configuration(
     """For any flat records and answers; two samples with the same names and forms make the same bytes."""
     (user, value, time, group), _, form, lists = sample
     relation = "values" if form == "csv" else data.draw(st.sampled_from(["values", "add-remove"]))
-    statistic = data.draw(st.sampled_from(["mean", "sum"] + ["count", "users"] * (relation == "add-remove")))
+    span_ = data.draw(st.sampled_from(["each", "all"]))
+    statistic = data.draw(
+        st.sampled_from([name for name in STATISTICS if relation in relations({"statistic": name, "span": span_})])
+    )
     said = {
         "relation": relation, "statistic": statistic, "user": user, "time": time,
-        "group": data.draw(st.sampled_from(["none", group])), "span": data.draw(st.sampled_from(["each", "all"])),
+        "group": data.draw(st.sampled_from(["none", group])), "span": span_,
         "every": data.draw(st.sampled_from(["6h", "1d"])), "epsilon": data.draw(st.sampled_from(["0.1", "1", "3"])),
     }  # fmt: skip
-    if statistic in ("mean", "sum"):
+    if has_value(said):
         said |= {"value": value, "range": data.draw(st.sampled_from(["0 1", "-100 100", "0 1e6"]))}
     if relation == "add-remove":
         said |= {"start": "2024-01-01", "end": "2024-01-08"}

@@ -14,7 +14,7 @@ USUAL: dict[str, Any] = {
 
 
 def said(**more: Any) -> list[str]:
-    return list(lives([MetricSection.model_validate(USUAL | more)]))
+    return list(lives([MetricSection.model_validate(USUAL | more).parts]))
 
 
 @pytest.mark.parametrize(("every", "longest"), [("1m", "2d"), ("1h", "128h"), ("1d", "46d")])

@@ -98,8 +98,8 @@ def test_of_a_topic_whose_configuration_is_not_known_nothing_is_said():
 
 def test_a_max_ahead_above_its_default_is_warned_of():
     cfg = config({"every": "10m", "max_ahead": "30d"}, {"every": "10m", "max_ahead": "9m"}, untimed(max_ahead="30d"))
-    assert times_expected_ahead(cfg.metric) == [
+    assert times_expected_ahead(cfg.metrics) == [
         'metric "m0": max_ahead is 30d, above its default of 10m: one fast clock closes ticks that much early; leave '
         "it out unless times lie ahead by nature, as in bookings"
     ]
-    assert times_expected_ahead(present({"max_ahead": "30d"}).metric) == []  # beats have a limit of their own
+    assert times_expected_ahead(present({"max_ahead": "30d"}).metrics) == []  # beats have a limit of their own

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.agents.reading.chart import LEGEND, MOST_METRICS, MOST_PANELS, html_of
-from shoal.agents.reading.record import Release, record_of
 from shoal.agents.reading.series import FAR, NONE, UNKNOWN, Point, reach, series_of, thinned, ticks
 from shoal.agents.reading.source import length_of
 from shoal.models.config.file import load
+from shoal.models.releases.record import Release, record_of
 from tests.support.effort import examples
 from tests.support.releases import CELLS, HOUR, release, town
 
@@ -69,8 +69,8 @@ def records(given: Any) -> list[Release]:
 
 
 def drawn(*given: dict[str, Any], config: Path | None = None) -> str:
-    sections = {} if config is None else {(each.name, each.version): each for each in load(config).metric}
-    found = html_of(records(given), lambda metric, version: sections.get((metric, version)))
+    metrics = {} if config is None else {(each.name, each.version): each for each in load(config).metrics}
+    found = html_of(records(given), lambda metric, version: metrics.get((metric, version)))
     ElementTree.fromstring(found)
     assert not [mark for mark in ("<script", "<style", "http", "url(", "onload", "@import") if mark in found]
     return found
@@ -238,7 +238,7 @@ def test_one_release_with_far_more_noise_does_not_flatten_the_others():
 
 
 def test_a_configuration_says_how_long_a_window_is(config):
-    assert [length_of(each) for each in load(config).metric] == [None, None, 7 * 86_400_000_000]
+    assert [length_of(each.parts) for each in load(config).metric] == [None, None, 7 * 86_400_000_000]
 
 
 def test_a_notebook_asks_for_html(tmp_path):

@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 import shoal
 from shoal.agents.audit.database import Database
 from shoal.agents.cli.main import app
-from shoal.agents.reading.record import Release
 from shoal.agents.reading.releases import Releases
 from shoal.agents.reading.table import COLUMNS
 from shoal.agents.reading.topics import _Listener
 from shoal.models.errors import ConfigError, InputError, KafkaError, LedgerError, MissingExtra
 from shoal.models.extras import MODULES
 from shoal.models.records import activation_bytes
+from shoal.models.releases.record import Release
 from tests.support.kafka import Kafka, Record
 from tests.support.releases import lines, release, town
 from tests.support.workers import wait_until
@@ -343,7 +343,7 @@ def test_a_release_is_frozen(tmp_path):
     (found,) = shoal.read(file_of(tmp_path / "r.jsonl", release("a", 1, 1.0)))
     assert isinstance(found, Release)
     with pytest.raises(AttributeError):
-        found.value = 2.0  # type: ignore[misc]
+        found.value = 2.0
 
 
 def test_a_table_is_written_as_csv(tmp_path):

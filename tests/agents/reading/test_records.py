@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.agents.reading.csv_text import csv_chunks, csv_line, guard, unguard
-from shoal.agents.reading.record import Activation, Release, iso_of, record_of
 from shoal.agents.reading.table import COLUMNS, WHOLE, rows_of
+from shoal.models.releases.record import Activation, Release, record_of
+from shoal.models.times import iso_of
 from tests.golden.case import Case
 from tests.golden.configurations import CASES
 from tests.support.effort import examples
@@ -167,61 +168,3 @@ def test_columns_are_those_that_the_page_says():
     assert list(COLUMNS)[:9] == [
         "metric", "version", "group_name", "seq", "id", "since", "until", "part", "coordinate",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [None, b"", b"\xff", b"[]", b"{}", b'{"metric":"a","seq":1,"version":1,"at":"2026-01-05","value":1}',
-     b'{"metric":"a","group":null,"seq":0,"version":1,"at":"2026-01-05","value":1}',
-     b'{"metric":"a","group":3,"seq":1,"version":1,"at":"2026-01-05","value":1}',
-     b'{"metric":"a","group":null,"seq":1,"version":1,"at":"soon","value":1}'],
-)  # fmt: skip
-def test_what_is_no_release_is_none(raw):
-    assert record_of(raw) is None
-
-
-def test_odd_fields_are_left_out_and_not_believed():
-    odd = release("a", 1, 5.0) | {"epsilon": "much", "users": True, "unit": 7, "withheld": 3, "nodes": "x"}
-    found = record_of(json.dumps(odd | {"samples": float("1e300"), "value": [1, "x", None]}).encode())
-    assert isinstance(found, Release)
-    assert (found.epsilon, found.users, found.unit, found.withheld_samples, found.nodes) == (None,) * 5
-    assert [each.value for each in found.numbers] == [1, None, None]
-
-
-@pytest.mark.parametrize("value", [[], {}, {"quantiles": {}}, {"histogram": []}])
-def test_an_empty_value_is_one_number_that_is_missing(value):
-    found = record_of(json.dumps(release("a", 1, 5.0) | {"value": value, "low": None}).encode())
-    assert isinstance(found, Release)
-    assert [each.value for each in found.numbers] == [None]
-    assert str(found).endswith("no release")
-    assert len(list(rows_of(found))) == 1
-
-
-def test_whole_numbers_that_no_table_holds_are_left_out():
-    found = record_of(json.dumps(release("a", 1, 5.0) | {"users": 1 << 63, "dropped": (1 << 63) - 1}).encode())
-    assert isinstance(found, Release)
-    assert (found.users, found.dropped) == (None, (1 << 63) - 1)
-    assert record_of(json.dumps(release("a", 1, 5.0) | {"seq": 1 << 63}).encode()) is None
-
-
-def test_a_release_is_one_line_for_people():
-    found = record_of(
-        json.dumps(release("basket", 1, 34.6123, 1.3, group="BE")).encode(), lambda metric, version: 86_400_000_000
-    )
-    assert isinstance(found, Release)
-    assert str(found) == "2026-03-02  basket BE  34.6 ± 1.3 (33.3 to 36.0)"
-    assert (found.since, found.released) == (datetime(2026, 3, 1, tzinfo=UTC), True)
-
-
-def test_a_line_of_a_distribution_leaves_out_its_bins():
-    value = {"cdf": [0.5, 1], "histogram": [0.5, 0.5], "quantiles": {"0.5": 4.0}}
-    found = record_of(json.dumps(release("a", 1, value, low=value, high=value)).encode())
-    assert isinstance(found, Release)
-    assert str(found) == "2026-03-02  a  quantile 0.5 4 exactly"
-
-
-def test_a_slot_before_the_first_year_has_no_start():
-    early = release("a", 1, 1.0) | {"at": "0001-01-01T00:00:01Z"}
-    found = record_of(json.dumps(early).encode(), lambda metric, version: 86_400_000_000)
-    assert isinstance(found, Release)
-    assert found.since is None

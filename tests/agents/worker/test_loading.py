@@ -12,7 +12,6 @@ from shoal.agents.worker.outbox import BoundMachine
 from shoal.agents.worker.takeover import Loading
 from shoal.models.errors import FailStop
 from shoal.stream.file_run import Line
-from tests.stream.deltas.histories import as_format_3
 from tests.stream.simulation import STAMP, Cluster, config
 from tests.support.effort import examples
 
@@ -55,13 +54,6 @@ def test_no_value_decides_what_a_transaction_costs_before_or_after_a_restart(dat
     assert logs[0][1] == logs[1][1]
     for log, told in logs:
         assert found_in(log) == told
-
-
-def test_a_transaction_of_format_3_costs_its_bytes_which_were_fixed() -> None:
-    log, told = written([0.1, 9.9, 5.0])
-    before = as_format_3(log)
-    sizes = [sum(len(value) for _, value in before[at : at + 2]) for at in range(0, len(before), 2)]
-    assert found_in(before) == [(first, offset, size) for (first, offset, _), size in zip(told, sizes, strict=True)]
 
 
 @pytest.mark.parametrize("left", [0, 1])

@@ -14,7 +14,7 @@ from shoal.agents.kafka.settings import KafkaSettings
 from shoal.agents.worker.health import Health
 from shoal.agents.worker.stages import Stages
 from shoal.models.errors import FailStop
-from shoal.models.tables import BudgetChange, Release
+from shoal.models.tables import BudgetChange, ReleaseRow
 from tests.agents.audit.audit_examples import APP, register, release, version
 from tests.stream.simulation import config
 
@@ -28,7 +28,7 @@ def test_a_release_that_the_log_lost_is_no_release_that_never_was(tmp_path: Path
         domain = Stages(session, KafkaSettings("localhost:1", APP), Health())
         domain._heads = ledger.of(APP).heads()
         with ledger.database.write() as connection:
-            connection.execute(delete(Release).where(Release.seq == 1))
+            connection.execute(delete(ReleaseRow).where(ReleaseRow.seq == 1))
         # then what is there is compared, what is beyond is new, and what is missing is the end
         assert domain._published("basket/1", "NL", 2) == release(2)
         assert domain._published("basket/1", "NL", 3) is None

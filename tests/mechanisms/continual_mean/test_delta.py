@@ -65,7 +65,7 @@ def metric(count: int = 1, **more: Any) -> MetricSection:
 
 
 def parts(section: MetricSection) -> tuple[MeanParameters, ...]:
-    made = statistic_of(section)
+    made = statistic_of(section.parts)
     assert isinstance(made, Coordinates | MeanParameters)
     return made.parts if isinstance(made, Coordinates) else (made,)
 
@@ -127,10 +127,10 @@ class TestCost:
         assert len(made) == count
         each = [part.group_rho for part in made]
         assert all(each)
-        assert sum(rho * groups for rho in each if rho is not None) == allowed == statistic_of(section).rho
+        assert sum(rho * groups for rho in each if rho is not None) == allowed == statistic_of(section.parts).rho
         assert smallest_epsilon(allowed, TINY) <= 1
         # and so it is for people together
-        assert part_of(parse_unit("user"), section).rho == allowed
+        assert part_of(parse_unit("user"), section.parts).rho == allowed
 
     @pytest.mark.parametrize("costs", [((0, 3, 5), (2, 1, 5)), ((0, 9), (2, 7)), ((4, 4, 4, 4), (4, 2, 6, 4))])
     @pytest.mark.slow
@@ -188,7 +188,7 @@ class TestChoice:
             assert part.rho == (None if other else rho)
             assert part.late_variance <= replace(part, rho=other).late_variance * (1 + 1e-5)
             found.add(part.noise_kind)
-            assert statistic_of(section).chosen() == [part.noise_kind]
+            assert statistic_of(section.parts).chosen() == [part.noise_kind]
         assert found == {"laplace", "gaussian"}
 
     @both
@@ -201,16 +201,16 @@ class TestChoice:
         assert repr(estimates[0]).replace(repr(LAPLACE), "{}") == repr(estimates[1])
         # and what is not used is not counted
         section = metric(algorithm=algorithm, delta="1e-60")
-        assert part_of(parse_unit("user"), section).loss.delta == 0
-        assert "delta is not used: remove it" in guarantee(section)
+        assert part_of(parse_unit("user"), section.parts).loss.delta == 0
+        assert "delta is not used: remove it" in guarantee(section.parts)
 
     @both
     def test_releases_and_the_guarantee_name_it(self, algorithm: str) -> None:
         section = metric(2, algorithm=algorithm, group="g", max_groups_per_user=3)
         assert released(parts(section)[0], 1, groups=True).details == GAUSSIAN  # type: ignore[union-attr]
-        assert "its noise is Gaussian, which is what delta is for" in guarantee(section)
-        assert "each with rho / 3" in guarantee(section)
-        assert "each with epsilon / 3" in guarantee(metric(delta=None, group="g", max_groups_per_user=3))
+        assert "its noise is Gaussian, which is what delta is for" in guarantee(section.parts)
+        assert "each with rho / 3" in guarantee(section.parts)
+        assert "each with epsilon / 3" in guarantee(metric(delta=None, group="g", max_groups_per_user=3).parts)
 
     def test_other_algorithms_have_one_kind(self) -> None:
         for name in set(ALGORITHMS) - {"sharp", "naive"}:
@@ -274,7 +274,7 @@ class TestSize:
     @pytest.mark.parametrize("count", [1, 2])
     def test_a_plan_says_how_large_and_which(self, algorithm: str, count: int) -> None:
         section = metric(count, algorithm=algorithm)
-        made = plans(section, Stated(1000, 16.0, 365 * 86_400_000_000))
+        made = plans(section.parts, Stated(1000, 16.0, 365 * 86_400_000_000))
         assert len(made) == count
         fields = made[-1].fields
         assert (fields["delta"], fields["mechanism"]) == (1e-6, "gaussian")
@@ -290,7 +290,7 @@ class TestSize:
         assert "by chance no method comes within" in " ".join(made[-1].advice)
 
     def test_a_plan_of_what_is_refused_names_no_noise(self) -> None:
-        fields = plans(metric(grid=2**30, max_contributions=64), Stated(1000, 16.0, None))[0].fields
+        fields = plans(metric(grid=2**30, max_contributions=64).parts, Stated(1000, 16.0, None))[0].fields
         assert "mechanism" not in fields
 
 

@@ -32,13 +32,13 @@ def sent(section: MetricSection, events: list[Event]) -> tuple[list[Any], list[A
     """What the accounts of a metric send, without users, and why other events do not count."""
     blocks: list[Any] = []
     site = Site("m", lambda group, effective, user, block: blocks.append((group, effective, block)), lambda user: True)
-    accounts = kind_of(section).accounts(section, statistic_of(section).bounder(), site)
+    accounts = kind_of(section.parts).accounts(section.parts, statistic_of(section.parts).bounder(), site)
     reasons = [accounts.add(user, group, value, at, at) for at, (user, group, value) in enumerate(events)]
     return blocks, reasons
 
 
 streams = st.lists(st.tuples(st.sampled_from([b"a", b"b"]), st.sampled_from(["x", "y"]), st.integers(0, 16)))
-algorithms = pytest.mark.parametrize("algorithm", OF_EVENTS)
+algorithms = pytest.mark.parametrize("algorithm", [algorithm.name for algorithm in OF_EVENTS])
 
 
 @in_a_loop
@@ -60,8 +60,8 @@ def test_an_event_is_what_a_user_of_its_own_would_be(
 @algorithms
 def test_the_mechanism_is_that_of_one_sample_of_each_user(algorithm: str) -> None:
     event, person = (metric(algorithm, **unit) for unit in (EVENT, PERSON))
-    assert statistic_of(event) == statistic_of(person)
-    assert statistic_of(event).epsilon == Fraction(40)
+    assert statistic_of(event.parts) == statistic_of(person.parts)
+    assert statistic_of(event.parts).epsilon == Fraction(40)
 
 
 @algorithms
@@ -83,7 +83,7 @@ def test_a_limit_lets_the_first_events_of_a_user_count_in_all_groups_together(
     assert set(reasons) <= {None, "over_cap"}
     assert reasons.count(None) == len(counted)
     # and a ledger per person is charged for so many
-    epsilon, _ = charge(parse_unit("user"), limited.privacy_unit, limited.epsilon, limited.delta)
+    epsilon, _ = charge(parse_unit("user"), limited.parts.unit, limited.epsilon, limited.delta)
     assert epsilon == most * limited.epsilon
 
 
@@ -118,4 +118,4 @@ def test_several_values_of_an_event_are_one_unit() -> None:
     both = metric("naive", **EVENT, **{"value": ("x", "y"), "range": ((0, 16), (0, 8))})
     blocks, _ = sent(both, [(b"a", None, 3), (b"a", None, 5)])
     assert [block.samples for _, _, block in blocks] == [1, 1]
-    assert statistic_of(both).epsilon == 40
+    assert statistic_of(both.parts).epsilon == 40

@@ -156,14 +156,14 @@ def test_coordinates_share_epsilon_and_delta() -> None:
         "prior": "few-users",
     }  # fmt: skip
     section = MetricSection.model_validate(given)
-    both = ContinualMean.of(section)
+    both = ContinualMean.of(section.parts)
     assert isinstance(both, Coordinates)
     parts = [cast(GivenPrior, part) for part in both.parts]
     assert sum(part.delta for part in parts) == section.delta == Fraction(1, 10**6)
     assert sum(part.epsilon for part in parts) == section.epsilon
     assert all(part.prior is None for part in parts)
     # and what the guarantee says in words is what they do
-    (said,) = [clause for clause in ContinualMean.clauses(section, "") if "chosen" in clause]
+    (said,) = [clause for clause in ContinualMean.clauses(section.parts, "") if "chosen" in clause]
     few = parts[0].few
     assert f"with 1/4 of epsilon and all of delta, by the first {few.users:,} users with {few.samples} samples" in said
 

@@ -7,15 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.decayed_sum.statistic import Name, Stepped, StepReleaser
+from shoal.mechanisms.decayed_sum.statistic import Stepped, StepReleaser
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.parts.of import PublicCount, Sum
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import AllWindows, Decay, Exponential, Polynomial, Undecayed, Window
+from shoal.models.config import forms
 from tests.mechanisms.stepped.restart_cases import check_restarts
 from tests.support.cover import in_a_loop
 
 KEY = b"k" * 32
-BOTH: tuple[Name, Name] = ("sum", "mean")
+BOTH: tuple[str, str] = ("sum", "mean")
 GRID = Grid(Fraction(-1), Fraction(3), 8)
 DECAYS: list[Decay] = [
     Undecayed(), Window(3), Window(64), AllWindows(), Exponential(Fraction(9, 10)), Polynomial(Fraction(3, 2), 1000),
@@ -26,10 +28,9 @@ made = st.tuples(st.sampled_from(DECAYS), st.sampled_from(["sharp", "patent"])).
 steps = st.lists(st.lists(st.integers(0, 8), max_size=3), min_size=1, max_size=12)
 
 
-def stepped(decay: Decay, algorithm: str = "sharp", statistic: Name = "sum") -> Stepped:
-    return Stepped(
-        statistic=statistic, decay=decay, algorithm=algorithm, grid=GRID, epsilon=Fraction(1), max_contributions=5
-    )
+def stepped(decay: Decay, algorithm: str = "sharp", statistic: str = "sum") -> Stepped:
+    cls: Any = forms.SUMS.statistics[statistic]
+    return Stepped(statistic=cls, decay=decay, algorithm=algorithm, grid=GRID, epsilon=Fraction(1), max_contributions=5)
 
 
 def step(releaser: StepReleaser, values: list[int]) -> Any:
@@ -99,12 +100,12 @@ def test_the_patent_leaves_out_what_has_no_weight(exponent: int) -> None:
 
 
 def test_a_count_has_no_noise_and_needs_no_epsilon() -> None:
-    count = Stepped(statistic="count", decay=Window(2), max_contributions=5)
+    count = Stepped(statistic=PublicCount, decay=Window(2), max_contributions=5)
     releaser = count.releaser(KEY, b"")
     assert [step(releaser, [0] * n).value for n in (3, 1, 0)] == [3, 4, 1]
     assert count.mechanism == "exact"
     with pytest.raises(ValueError, match="epsilon must be greater than 0"):
-        Stepped(statistic="sum", decay=Window(2))
+        Stepped(statistic=Sum, decay=Window(2))
 
 
 def test_a_mean_is_the_sum_over_the_number_and_so_are_its_error_bars() -> None:
@@ -120,7 +121,7 @@ def test_a_mean_is_the_sum_over_the_number_and_so_are_its_error_bars() -> None:
 @in_a_loop
 @pytest.mark.parametrize("decay", DECAYS)
 def test_an_epsilon_beyond_which_floats_hold_no_noise_has_no_error_bars_and_no_end(decay: Decay) -> None:
-    sure = Stepped(statistic="sum", decay=decay, grid=GRID, epsilon=Fraction(10**9), max_contributions=5)
+    sure = Stepped(statistic=Sum, decay=decay, grid=GRID, epsilon=Fraction(10**9), max_contributions=5)
     releaser = sure.releaser(KEY, b"")
     for _ in range(200):  # beyond the first ones, whose quantile is that of their very draws
         found = step(releaser, [8, 0])
@@ -130,4 +131,4 @@ def test_an_epsilon_beyond_which_floats_hold_no_noise_has_no_error_bars_and_no_e
 
 def test_an_epsilon_below_which_floats_hold_no_noise_is_refused() -> None:
     with pytest.raises(ValueError, match="epsilon must be at least 1/10+: below it the noise is beyond all numbers"):
-        Stepped(statistic="sum", decay=Window(2), grid=GRID, epsilon=Fraction(1, 10**61))
+        Stepped(statistic=Sum, decay=Window(2), grid=GRID, epsilon=Fraction(1, 10**61))

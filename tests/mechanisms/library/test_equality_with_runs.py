@@ -186,7 +186,7 @@ def test_the_library_releases_what_a_run_does(name: str, fed: list[Sample]) -> N
     statistic, keys = CASES[name]
     cfg = configured(keys)
     (metric,) = plan_topic(cfg, "events", SECRET, source_partitions=1, contributions_partitions=1).metrics
-    key = Key.of_metric(SECRET, metric.section.name, metric.section.version, metric.digest)
+    key = Key.of_metric(SECRET, metric.parts.name, metric.parts.version, metric.digest)
     keys_module._RELEASED.clear()  # an example stands for a process of its own
     # when the same samples go into a run and into the library
     expected = of_run(cfg, fed)
@@ -199,4 +199,4 @@ def test_the_library_releases_what_a_run_does(name: str, fed: list[Sample]) -> N
     for one, (_, _, estimate) in zip(expected, made, strict=True):
         assert {**estimate.counts, **estimate.details}.items() <= one.items()
     loss = statistic.loss
-    assert (loss.epsilon, loss.delta) == (metric.section.epsilon, metric.section.delta)
+    assert (loss.epsilon, loss.delta) == (metric.parts.budget.epsilon, metric.parts.budget.delta)

@@ -1,12 +1,14 @@
 """Accounts of slots: what a unit may have in slots and cells, and that its samples are sent once, whatever happens."""
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.accounts import Accounts, Site
+from shoal.mechanisms.parts.lengths import Even
 from shoal.mechanisms.slot.accounts import MOST_CELLS, Rule, SlotAccounts
 from shoal.mechanisms.slot.samples import Samples
 from tests.mechanisms.account_cases import Ledger
@@ -14,9 +16,11 @@ from tests.mechanisms.account_cases import Ledger
 SLOT = 10
 
 
-def rule(**changes) -> Rule:
-    given = {"max_contributions": 2, "slot": SLOT, "unit": 30, "max_slots": 2, "max_cells": 2, "splits": True}
-    return Rule(**given | changes)
+USUAL = Rule(max_contributions=2, slot=Even(SLOT), unit=Even(30), max_slots=2, max_cells=2, splits=True)
+
+
+def rule(**changes: Any) -> Rule:
+    return replace(USUAL, **changes)
 
 
 def maker(of: Rule):
@@ -36,7 +40,7 @@ def samples(ledger: Ledger) -> Counter[tuple[bytes, int, str]]:
     return found
 
 
-RULES = [rule(), rule(unit=SLOT), rule(unit=None, max_slots=3), rule(max_cells=1, max_contributions=3)]
+RULES = [rule(), rule(unit=Even(SLOT)), rule(unit=None, max_slots=3), rule(max_cells=1, max_contributions=3)]
 events = st.lists(
     st.tuples(st.integers(0, 65), st.sampled_from([b"a", b"ab"]), st.sampled_from("xyz")), max_size=40
 ).map(lambda found: sorted(found, key=lambda event: event[0]))
@@ -55,12 +59,12 @@ def test_a_units_first_slots_cells_and_samples_count_once_wherever_it_crashes(of
             ledger.commit(time)
             if data.draw(st.booleans()):
                 ledger.crash()
-        slot, unit = time // SLOT, (user, 0 if of.unit is None else time // of.unit)
-        inside = (slot, cell) if of.unit == SLOT else cell
+        slot, unit = time // SLOT, (user, 0 if of.unit is None else of.unit.index(time))
+        inside = (slot, cell) if of.unit == of.slot else cell
         expected = None
         if in_unit[unit, inside] >= of.max_contributions:
             expected = "over_cap"
-        elif of.unit != SLOT and slot not in slots[unit] and len(slots[unit]) == of.max_slots:
+        elif of.unit != of.slot and slot not in slots[unit] and len(slots[unit]) == of.max_slots:
             expected = "slots_left_out"
         elif cell not in cells[user, slot] and len(cells[user, slot]) == of.max_cells:
             expected = "cells_left_out"
@@ -98,7 +102,7 @@ def test_a_stranger_is_refused_and_nothing_is_kept():
 
 
 def test_what_was_sent_leaves_the_changelog():
-    ledger = Ledger(maker(rule(unit=SLOT)))
+    ledger = Ledger(maker(rule(unit=Even(SLOT))))
     ledger.accounts.add(b"a", None, 7, 1, 1)
     ledger.commit(1)
     assert ledger.accounts.sizes == [2, 0, 1]
@@ -110,7 +114,7 @@ def test_what_was_sent_leaves_the_changelog():
 
 
 def test_samples_of_several_values_are_kept_and_sent_as_lists():
-    ledger = Ledger(maker(rule(unit=SLOT, coordinates=3)))
+    ledger = Ledger(maker(rule(unit=Even(SLOT), coordinates=3)))
     packing = Samples(3)
     for sample in ([1, 1 << 32, 0], [7, 8, 9]):
         ledger.accounts.add(b"a", "x", packing.pack(sample), 1, 1)

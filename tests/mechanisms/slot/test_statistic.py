@@ -15,8 +15,9 @@ from shoal.mechanisms.slot import statistic
 from shoal.mechanisms.slot.algorithms import MEANS, MEANS_OF_VALUES, WITH_PRIOR
 from shoal.mechanisms.slot.allotment import result_of
 from shoal.mechanisms.slot.cell import Draws
-from shoal.mechanisms.slot.statistic import CellRelease, Slotted, gather
+from shoal.mechanisms.slot.statistic import CellResult, Slotted, gather
 from shoal.mechanisms.statistic import Contribution
+from shoal.models.config import forms
 from tests.support.effort import examples
 
 GRID = Grid(Fraction(0), Fraction(65), 1 << 12)
@@ -50,6 +51,7 @@ slots = st.dictionaries(
 
 
 def slotted(kind, **more):
+    kind = kind | {"statistic": forms.CELLS.statistics[kind["statistic"]]}
     return Slotted(**({"grid": GRID, "epsilon": Fraction(3), "max_cells": 2} | kind | more))
 
 
@@ -59,7 +61,7 @@ def contributions(users):
     return sorted(rows, key=lambda row: row[:4])
 
 
-def released(of: Slotted, users, slot=7, key=KEY, after=None) -> list[CellRelease]:
+def released(of: Slotted, users, slot=7, key=KEY, after=None) -> list[CellResult]:
     return [found for found in of.cells(key, slot, samples_of(of, users), after) if found is not None]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.parts.of import Mean
 from shoal.mechanisms.stepped.statistic import PlannedStatistic
 from shoal.mechanisms.sums.decays import Window
 
@@ -18,7 +19,7 @@ def test_parameters_alone_make_no_statistic() -> None:
 
 def test_what_statistics_share_is_that_of_a_mean_of_one_sum() -> None:
     grid = Grid(Fraction(0), Fraction(1), 8)
-    shared = Stepped(statistic="mean", decay=Window(2), grid=grid, epsilon=Fraction(1))
+    shared = Stepped(statistic=Mean, decay=Window(2), grid=grid, epsilon=Fraction(1))
     assert (shared.sum_grids, shared.rest, shared.is_exact, shared.noise_words("x")) == (
         (grid,), 2, False, "in units of x",
     )  # fmt: skip

@@ -20,6 +20,7 @@ from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.statistic import Contribution, Estimate
 from shoal.mechanisms.stepped.forecast import Counted
 from shoal.mechanisms.sums.decays import Window
+from shoal.models.config import forms
 from shoal.models.config.metric import MetricSection
 from tests.support.cover import in_a_loop
 from tests.support.effort import examples
@@ -34,7 +35,8 @@ def made(kind: str, decay: Window, epsilon: int = 1) -> Statistic:
     usual: dict[str, Any] = {"grid": GRID, "epsilon": Fraction(epsilon), "max_contributions": 3}
     if kind == "variance":
         return DecayedVariance(decay=decay, **usual)
-    return Stepped(statistic=kind, decay=decay, **usual)  # type: ignore[arg-type]
+    cls: Any = forms.SUMS.statistics[kind]
+    return Stepped(statistic=cls, decay=decay, **usual)
 
 
 def released(statistic: Statistic, steps: Steps, restarts: bool = False) -> Iterator[Estimate | None]:
@@ -134,7 +136,7 @@ def test_a_window_is_of_time_or_of_updates() -> None:
         more = {"statistic": "sum", "step": "1h", "max_contributions": 2, "decay": {"kind": "window"} | decay}
         return MetricSection.model_validate(given | more)
 
-    statistic = statistic_of(metric(updates=7))
+    statistic = statistic_of(metric(updates=7).parts)
     assert isinstance(statistic, Stepped)
     assert statistic.decay == Window(7, of_updates=True)
     for wrong in ({}, {"updates": 7, "length": "7h"}):

@@ -31,22 +31,14 @@ def names(width: int) -> st.SearchStrategy[dict[bytes, int]]:
     return st.dictionaries(st.binary(max_size=300), numbers(width), max_size=20)
 
 
-def fixed(held: dict[bytes, int], width: int) -> bytes:
-    """Entries of format 3."""
-    return b"".join(length(len(name)) + name + number.to_bytes(width, "big") for name, number in held.items())
-
-
 @examples(100)
 @given(st.data(), widths)
 def test_what_is_packed_is_read_again(data: st.DataObject, width: int) -> None:
     held = data.draw(names(width))
     entries = b"".join(packed.entries for packed in pack_numbers(0, held.items(), width))
     assert dict(unpack_numbers(entries, width)) == held
-    # and so are entries of format 3, which select writes in the form of today
-    assert dict(unpack_numbers(fixed(held, width), width, fixed=True)) == held
     wanted = {name: number for name, number in held.items() if len(name) % 2}
-    for raw, is_fixed in ((entries, False), (fixed(held, width), True)):
-        assert dict(unpack_numbers(select(raw, width, wanted.__contains__, fixed=is_fixed), width)) == wanted
+    assert dict(unpack_numbers(select(entries, width, wanted.__contains__), width)) == wanted
 
 
 @examples(100)
@@ -115,11 +107,11 @@ def test_of_many_numbers_one_that_is_too_large_is_refused() -> None:
 
 
 def test_entries_that_are_cut_off_are_refused() -> None:
-    for entries, is_fixed in ((b"\x03ann\x81\x01\x81\x01", False), (b"\x03ann" + bytes(8), True)):
-        assert len(list(unpack_numbers(entries, 8, fixed=is_fixed))) == 1
-        for end in range(1, len(entries)):
-            with pytest.raises(ValueError, match="cut off"):
-                list(unpack_numbers(entries[:end], 8, fixed=is_fixed))
+    entries = b"\x03ann\x81\x01\x81\x01"
+    assert len(list(unpack_numbers(entries, 8))) == 1
+    for end in range(1, len(entries)):
+        with pytest.raises(ValueError, match="cut off"):
+            list(unpack_numbers(entries[:end], 8))
     for end in range(1, 6):
         with pytest.raises(ValueError, match="cut off"):
             list(unpack(b"\x02an\x02[]"[:end]))

@@ -4,8 +4,8 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.mechanisms.overall_accounts import Limit, OverallAccounts
 from shoal.mechanisms.selection.upper_end import Ladder, UpperEnd
 from shoal.mechanisms.statistic import OF_CLIP, Activation, Contribution, Estimate
 from shoal.mechanisms.sums.decays import Decay, Exponential, Undecayed, Window
 from shoal.mechanisms.two_sided import statistic as module
-from shoal.mechanisms.two_sided.accounts import EventAccounts, Rule, UnitAccounts
+from shoal.mechanisms.two_sided.bounding import newcomers, rung_blocks
 from shoal.mechanisms.two_sided.came import NEWCOMERS, NUMBERS_AT, PARTS, SAMPLES_AT
 from shoal.mechanisms.two_sided.candidates import keyed_words
 from shoal.mechanisms.two_sided.statistic import TwoSided
@@ -90,15 +91,15 @@ def step(releaser: Any, rows: Sequence[Contribution]) -> tuple[Sequence[Activati
 # ---------------------------------------------------------------- what is sent
 
 M = 3
-RULE = Rule(M, start=0, declared=frozenset("gh"), ladder=LADDER)
+LIMIT = Limit(M, declared=frozenset("gh"))
 records = st.lists(
     st.tuples(st.sampled_from("ab"), st.sampled_from("ghx"), st.integers(0, 2), st.integers(0, STEPS)), max_size=10
 )
 
 
-def parts(rule: Rule, stream: Sequence[tuple[str, str, int, int]], make: Any = UnitAccounts) -> Counter[Any]:
+def parts(limit: Limit, stream: Sequence[tuple[str, str, int, int]]) -> Counter[Any]:
     """Samples and total of each key, tick and part; a crash after each record loses nothing."""
-    ledger = Ledger(lambda site: make(rule, site))
+    ledger = Ledger(partial(OverallAccounts, limit, rung_blocks(LADDER)))
     for user, key, tick, value in stream:
         ledger.accounts.add(user.encode(), key, value, tick, tick)
         ledger.commit()
@@ -113,7 +114,7 @@ def parts(rule: Rule, stream: Sequence[tuple[str, str, int, int]], make: Any = U
 @examples(120)
 @given(records)
 def test_a_unit_gives_one_number_that_of_its_first_counted_sample_in_that_samples_key(stream: list[Any]):
-    found = parts(RULE, stream)
+    found = parts(LIMIT, stream)
     firsts: dict[str, tuple[str, int, int]] = {}
     for user, key, tick, value in stream:
         if key != "x":
@@ -125,7 +126,7 @@ def test_a_unit_gives_one_number_that_of_its_first_counted_sample_in_that_sample
 @examples(120)
 @given(records, st.sampled_from("ab"))
 def test_a_unit_moves_one_number_and_of_each_rung_its_samples_widths_at_most(stream: list[Any], unit: str):
-    there, gone = parts(RULE, stream), parts(RULE, [one for one in stream if one[0] != unit])
+    there, gone = parts(LIMIT, stream), parts(LIMIT, [one for one in stream if one[0] != unit])
     there.subtract(gone)
     assert sum(abs(n) for (_, _, part, what), n in there.items() if part >= NUMBERS_AT and what == "samples") <= 1
     for width in RUNGS:
@@ -139,8 +140,7 @@ def test_a_unit_moves_one_number_and_of_each_rung_its_samples_widths_at_most(str
 
 
 def test_each_event_is_a_unit_with_a_number_of_its_own():
-    rule = replace(RULE, weights=(1,), declared=None)
-    found = parts(rule, [("a", "g", 0, 5), ("a", "g", 0, 5)], EventAccounts)
+    found = parts(Limit(None, newcomers=newcomers((1,))), [("a", "g", 0, 5), ("a", "g", 0, 5)])
     assert found["g", 0, NUMBERS_AT + 3, "samples"] == found["g", 0, NEWCOMERS, "samples"] == 2
     assert max(part for _, _, part, _ in found) < PARTS == clipped(Undecayed()).bounder().parts
 

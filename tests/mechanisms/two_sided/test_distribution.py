@@ -9,6 +9,7 @@ import pytest
 
 from shoal.mechanisms.bins.tree import EvenTree, even_tree
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import Undecayed, Window
 from shoal.mechanisms.two_sided import distribution
@@ -58,7 +59,7 @@ def moved(of: TwoSided, stream: list[tuple[str, str, int]]) -> dict[str, Any]:
     from tests.mechanisms.two_sided.test_sensitivity import metric
 
     section = metric("distribution", grid=1 << 10, max_contributions=3)
-    ledger = Ledger(lambda site: section.kind.accounts(section, of.bounder(), site))
+    ledger = Ledger(lambda site: kind_of(section.parts).accounts(section.parts, of.bounder(), site))
     packing: Any = of.packing
     for user, key, index in stream:
         ledger.accounts.add(user.encode(), key, packing.pack([index]), 0, 0)

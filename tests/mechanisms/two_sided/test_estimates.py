@@ -15,7 +15,6 @@ from shoal.mechanisms.sums.decays import Undecayed, Window
 from shoal.mechanisms.two_sided import estimates
 from shoal.mechanisms.two_sided.estimates import Sided, fieller
 from shoal.mechanisms.two_sided.sides import ThreeSides, TwoSides
-from shoal.mechanisms.two_sided.statistic import Name
 from tests.mechanisms.two_sided.two_sided_cases import KEY, step, two_sided
 from tests.support.cover import covered, in_a_loop
 from tests.support.effort import examples, tries
@@ -98,7 +97,7 @@ def test_sums_and_counts_have_the_bars_of_their_side() -> None:
 def test_the_noise_of_a_mean_is_what_is_stated() -> None:
     """With noise far below the count: the deviation of many releases, and of mean and variance likewise."""
     samples = [1, 1, 2, 5] * 50
-    names: tuple[Name, ...] = ("mean", "mean-variance")
+    names: tuple[str, ...] = ("mean", "mean-variance")
     for name in names:
         of = two_sided(name, Window(1), steps=8, m=1, epsilon=1)
         made = [step(of, of.releaser(KEY, b"%d" % key), samples) for key in range(tries(2000))]

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.groups import Closed
+from shoal.mechanisms.parts.of import Count
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.statistic import OF_KEY, Contribution
 from shoal.mechanisms.sums.decays import Undecayed, Window
@@ -39,7 +40,7 @@ def came(samples: int, newcomers: int = 0, weight: int = 1) -> list[Contribution
 
 @lru_cache
 def statistic(decay: Any, epsilon: int = SURE) -> TwoSided:
-    return TwoSided(statistic="count", decay=decay, epsilon=Fraction(epsilon), groups=None, first=FIRST)
+    return TwoSided(statistic=Count, decay=decay, epsilon=Fraction(epsilon), groups=None, first=FIRST)
 
 
 def found_groups(

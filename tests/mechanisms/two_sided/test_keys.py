@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from shoal.mechanisms.selection.upper_end import Ladder, UpperEnd
 from shoal.mechanisms.sums.decays import Exponential, Undecayed, Window
 from shoal.mechanisms.two_sided.came import PARTS
+from shoal.mechanisms.two_sided.statistic import TwoSided
 from shoal.models.config.file import Config
 from tests.support.cover import in_a_loop
 
@@ -39,7 +40,7 @@ def test_the_statistics_that_a_refusal_names_exist() -> None:
 
 def made(**given: Any) -> Any:
     section = metric(**given)
-    return section.kind.of(section)
+    return TwoSided.of(section.parts)
 
 
 @in_a_loop

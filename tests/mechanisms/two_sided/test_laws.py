@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import AllWindows, Decay, Exponential, Forward, Undecayed, Window
-from shoal.mechanisms.two_sided.statistic import EVERY, Name, TwoSided
+from shoal.mechanisms.two_sided.statistic import EVERY, TwoSided
 from tests.mechanisms.two_sided.two_sided_cases import (
     DECAYS,
     KEY,
@@ -31,7 +31,7 @@ cases = st.tuples(st.sampled_from(NAMES), st.sampled_from(list(DECAYS)), st.samp
 streams = st.lists(st.lists(st.integers(0, 4), max_size=4), min_size=1, max_size=12)
 
 
-def made(case: tuple[Name, Decay, Any], **more: Any) -> TwoSided:
+def made(case: tuple[str, Decay, Any], **more: Any) -> TwoSided:
     return two_sided(case[0], case[1], ends=case[2], **more)
 
 
@@ -193,7 +193,7 @@ def test_decays_that_tell_who_contributes_when_are_refused(decay: Decay) -> None
 @in_a_loop
 @pytest.mark.parametrize("decay", DECAYS, ids=repr)
 @pytest.mark.parametrize("statistic", NAMES)
-def test_an_epsilon_that_floats_hardly_hold_gives_numbers_all_the_same(statistic: Name, decay: Decay) -> None:
+def test_an_epsilon_that_floats_hardly_hold_gives_numbers_all_the_same(statistic: str, decay: Decay) -> None:
     of = two_sided(statistic, decay, epsilon=Fraction(1, 10**60))
     releaser = of.releaser(KEY, b"")
     for samples in ([4], [], [3, 4]):

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import Decay, Undecayed, Window
 from shoal.mechanisms.sums.gaussian_window import RootWindow
-from shoal.mechanisms.two_sided.statistic import Name, TwoSided
+from shoal.mechanisms.two_sided.statistic import TwoSided
 from shoal.models.config.file import Config
 from tests.mechanisms.account_cases import Ledger
 from tests.mechanisms.counters.counter_cases import Injected
@@ -36,9 +37,9 @@ def metric(statistic: str, **more: Any) -> Any:
 
 def sent(section: Any, of: TwoSided, stream: list[Record]) -> Counter[tuple[str, int, str]]:
     """The change of each side of each key in each tick: what bound sends of a stream, through its very accounts."""
-    ledger = Ledger(lambda site: section.kind.accounts(section, of.bounder(), site))
+    ledger = Ledger(lambda site: kind_of(section.parts).accounts(section.parts, of.bounder(), site))
     for user, key, tick, index in stream:
-        value = of.packing.pack([index]) if of.packing is not None else index if of.statistic == "mean" else 0
+        value = of.packing.pack([index]) if of.packing is not None else index if of.statistic.name == "mean" else 0
         ledger.accounts.add(user.encode(), key, value, tick * TICK, tick * TICK)
     ledger.accounts.flush(None, idle=True)
     sides: Counter[tuple[str, int, str]] = Counter()
@@ -74,7 +75,7 @@ def test_the_presence_of_a_unit_moves_all_sides_of_all_keys_by_its_samples_width
     All such streams with full effort, else every fifth.
     """
     section = metric(statistic, **more)
-    of = section.kind.of(section)
+    of = TwoSided.of(section.parts)
     largest = 0
     records = list(product("ab", "gh", (0, 3) if of.sides.names != ("n",) else (0,)))
     for ticks in ((0, 0, 0, 1), (0, 1, 1, 1)):
@@ -88,7 +89,7 @@ def test_the_presence_of_a_unit_moves_all_sides_of_all_keys_by_its_samples_width
 @in_a_loop
 @pytest.mark.parametrize("decay", DECAYS, ids=repr)
 @pytest.mark.parametrize("statistic", NAMES)
-def test_a_unit_with_all_its_samples_pays_epsilon_and_none_pays_more(statistic: Name, decay: Decay) -> None:
+def test_a_unit_with_all_its_samples_pays_epsilon_and_none_pays_more(statistic: str, decay: Decay) -> None:
     """What a sample costs at each draw, over all steps; samples of several keys and steps cost at most the sum."""
     of = two_sided(statistic, decay, m=3, epsilon=Fraction(7, 3))
     sums: Any = of.sums
@@ -155,7 +156,7 @@ def publish(of: TwoSided, stream: list[list[int]]) -> Any:
     ],
 )
 def test_no_event_tells_a_stream_from_that_without_a_unit_by_more_than_epsilon(
-    statistic: Name, decay: Decay, others: list[list[int]], unit: list[list[int]]
+    statistic: str, decay: Decay, others: list[list[int]], unit: list[list[int]]
 ) -> None:
     """Of the very numbers in a release: value, its bars, count; and some event does tell so much."""
     m = sum(map(len, unit))

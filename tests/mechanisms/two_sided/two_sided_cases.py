@@ -9,7 +9,8 @@ from shoal.mechanisms.statistic import Contribution, Estimate
 from shoal.mechanisms.sums.decays import Decay, Exponential, Forward, Listed, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.formula import formula_weights
 from shoal.mechanisms.sums.weights import Weights
-from shoal.mechanisms.two_sided.statistic import ONE, Name, TwoSided, TwoSidedReleaser
+from shoal.mechanisms.two_sided.statistic import ONE, TwoSided, TwoSidedReleaser
+from shoal.models.config import forms
 
 KEY = b"k" * 32
 STEPS = 8
@@ -29,19 +30,20 @@ DECAYS: dict[Decay, Callable[[int, int], float]] = {  # the weight of step s at 
     Listed(TABLE): lambda s, t: TABLE.weight(t - s),
     Listed(FORMULA): lambda s, t: FORMULA.weight(t - s),
 }
-NAMES: tuple[Name, ...] = ("mean", "sum", "count", "users", "mean-variance", "distribution")
+NAMES: tuple[str, ...] = ("mean", "sum", "count", "users", "mean-variance", "distribution")
 BINS = 4
 
 
 def two_sided(
-    statistic: Name, decay: Decay, *, epsilon: Fraction | int = 1, steps: int = STEPS,
+    statistic: str, decay: Decay, *, epsilon: Fraction | int = 1, steps: int = STEPS,
     ends: tuple[Fraction, Fraction] = RANGE, m: int = 5, **more: Any,
 ) -> TwoSided:  # fmt: skip
     grid = ONE if statistic in ("count", "users") else Grid(*ends, steps)
     if statistic == "distribution":
         grid = Grid(*ends, max(steps, 2))
         more = {"bins": min(BINS, grid.steps), "quantiles": (Fraction(1, 2),)} | more
-    return TwoSided(statistic=statistic, decay=decay, epsilon=Fraction(epsilon), max_contributions=m, grid=grid, **more)
+    cls: Any = forms.HIDDEN.statistics[statistic]
+    return TwoSided(statistic=cls, decay=decay, epsilon=Fraction(epsilon), max_contributions=m, grid=grid, **more)
 
 
 def contribution(of: TwoSided, samples: Sequence[int], age: int = 0) -> Contribution:
@@ -51,7 +53,7 @@ def contribution(of: TwoSided, samples: Sequence[int], age: int = 0) -> Contribu
             age, "", 0, 0, len(samples), of.packing.unpack(sum(of.packing.pack([i]) for i in samples), 0)
         )
     return Contribution(
-        age, "", 0, 0, len(samples), sum(samples) if len(of.sides.names) > 1 or of.statistic == "sum" else 0
+        age, "", 0, 0, len(samples), sum(samples) if len(of.sides.names) > 1 or of.statistic.name == "sum" else 0
     )
 
 
@@ -69,13 +71,13 @@ def exact(of: TwoSided, weighted: Sequence[tuple[float, int]]) -> tuple[float, A
     low, width = float(of.sample_grid.low), float(of.sample_grid.high - of.sample_grid.low)
     values = [(weight, low + width * i / of.sample_grid.steps) for weight, i in weighted]
     total = sum(weight * x for weight, x in values)
-    if of.statistic in ("count", "users"):
+    if of.statistic.name in ("count", "users"):
         return n, n
-    if of.statistic == "sum":
+    if of.statistic.name == "sum":
         return n, total
-    if of.statistic == "mean":
+    if of.statistic.name == "mean":
         return n, total / n if n else None
-    if of.statistic == "distribution":
+    if of.statistic.name == "distribution":
         return n, {"histogram": shares_of(of, weighted) if n else None}
     mean = total / n if n else None
     variance = None if mean is None else sum(weight * (x - mean) ** 2 for weight, x in values) / n

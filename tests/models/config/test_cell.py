@@ -6,6 +6,9 @@ from fractions import Fraction
 import pytest
 
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.hides import PerCell
+from shoal.mechanisms.parts.lengths import Even
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError
@@ -90,28 +93,31 @@ def test_what_is_impossible_is_refused_with_a_remedy(tmp_path, old, new, message
 
 def test_a_slot_is_the_unit_unless_a_longer_one_is_said(tmp_path):
     config = load(written(tmp_path, SLOTS))
-    metric = config.metric[0]
-    assert (metric.unit, metric.of.period, metric.slot_limit, metric.cell_limit) == ("user-slot", HOUR, 1, 1)
-    assert (metric.cadence, metric.algorithm, metric.clamps, config.unit) == (HOUR, "best", True, "user-1h")
+    metric = config.metrics[0]
+    limits = expect(metric.hides.limits, PerCell)
+    assert (metric.unit.name, metric.unit.period, limits.slots, limits.cells) == ("user-slot", HOUR, 1, 1)
+    assert (metric.length, metric.by.name, config.unit) == (Even(HOUR), "best", "user-1h")
+    assert Slotted.of(metric).clamps
     # An hour under another name is the same unit.
-    same = load(written(tmp_path, SLOTS.replace('"1h"', '"1h"\nunit = "user-hour"\nmax_slots = 1'))).metric[0]
-    assert same.of == metric.of
+    same = load(written(tmp_path, SLOTS.replace('"1h"', '"1h"\nunit = "user-hour"\nmax_slots = 1'))).metrics[0]
+    assert same.unit == metric.unit
     longer = load(written(tmp_path, SLOTS.replace('"1h"', '"1h"\nunit = "user"\nmax_slots = 9\nmax_cells = 3')))
-    assert (longer.metric[0].slot_limit, longer.metric[0].cell_limit, longer.unit) == (9, 3, "user")
+    limits = expect(longer.metrics[0].hides.limits, PerCell)
+    assert (limits.slots, limits.cells, longer.unit) == (9, 3, "user")
 
 
 def test_defaults_of_a_distribution(tmp_path):
     plain = load(written(tmp_path, SLOTS.replace('"slot-mean"', '"slot-distribution"'))).metric[0]
-    assert Slotted.of(plain).bins == 64
-    assert Slotted.of(plain).quantiles[2] == Fraction(1, 2)
+    assert Slotted.of(plain.parts).bins == 64
+    assert Slotted.of(plain.parts).quantiles[2] == Fraction(1, 2)
     said = SLOTS.replace('"slot-mean"', '"slot-distribution"\nbins = 8\nquantiles = ["1/3"]')
-    assert Slotted.of(load(written(tmp_path, said)).metric[0]).quantiles == (Fraction(1, 3),)
+    assert Slotted.of(load(written(tmp_path, said)).metric[0].parts).quantiles == (Fraction(1, 3),)
 
 
 def test_the_ledger_may_protect_a_person_and_slot(tmp_path):
     text = SLOTS.replace("epsilon = 4.0", 'epsilon = 4.0\nunit = "user-slot"')
     config = load(written(tmp_path, text))
-    assert (config.unit, sum(config.charge_of(config.metric[0]))) == ("user-1h", 1)
+    assert (config.unit, sum(config.charge_of(config.metric[0].parts))) == ("user-1h", 1)
     other = SLOTS[SLOTS.index("[[metric]]") :].replace('"speed"', '"slow"', 1).replace('"1h"', '"2h"')
     with pytest.raises(ConfigError, match="unit user-slot needs metrics per slot, all of one length"):
         load(written(tmp_path, text + other))
@@ -124,7 +130,7 @@ def test_the_ledger_may_protect_a_person_and_slot(tmp_path):
 
 def test_a_place_is_a_cell_or_a_group_or_one_for_all(tmp_path):
     cell = 'cell = { h3 = 8, lat = "lat", lon = "lon" }'
-    assert load(written(tmp_path, SLOTS)).metric[0].paths() == {
+    assert load(written(tmp_path, SLOTS)).metrics[0].pattern == {
         "user": "bus", "time": "at", "latitude": "lat", "longitude": "lon",
     }  # fmt: skip
     group = load(written(tmp_path, SLOTS.replace(cell, 'group = "line"\nmax_cells = 2'))).metric[0]
@@ -143,7 +149,7 @@ def test_few_users_may_have_several_values(tmp_path):
     assert several != SLOTS
     few = several.replace('slot = "1h"', 'slot = "1h"\ndelta = 1e-9\nalgorithm = "few-users"\nsigma = [3, "1/2"]')
     metric = load(written(tmp_path, few)).metric[0]
-    (speed, three), (load_, half) = Slotted.of(metric).axes
+    (speed, three), (load_, half) = Slotted.of(metric.parts).axes
     assert (speed.high, load_.high) == (Fraction(65), Fraction(9))
     assert (three, half) == (Fraction(3), Fraction(1, 2))
     # up to 32
@@ -151,10 +157,10 @@ def test_few_users_may_have_several_values(tmp_path):
     many = (
         few.replace('["speed", "load"]', names).replace("[[0, 65], [0, 9]]", ranges).replace('sigma = [3, "1/2"]', "")
     )
-    assert len(Slotted.of(load(written(tmp_path, many)).metric[0]).axes) == 32
+    assert len(Slotted.of(load(written(tmp_path, many)).metric[0].parts).axes) == 32
     # the others up to 8
     levy = several.replace('slot = "1h"', 'slot = "1h"\nalgorithm = "levy"')
-    assert [grid.high for grid in Slotted.of(load(written(tmp_path, levy)).metric[0]).grids] == [65, 9]
+    assert [grid.high for grid in Slotted.of(load(written(tmp_path, levy)).metric[0].parts).grids] == [65, 9]
     nine = levy.replace('["speed", "load"]', str([f"x{n}" for n in range(9)]))
     with pytest.raises(
         ConfigError, match="9 coordinates, and a slot-mean 8 at most, or 32 with few-users; use several"
@@ -173,10 +179,10 @@ def test_few_users_may_have_several_values(tmp_path):
         with pytest.raises(ConfigError, match=message):
             load(written(tmp_path, wrong.replace('slot = "1h"', f'slot = "1h"\n{said}')))
     with pytest.raises(ValueError, match="several coordinates are not for with-prior of a slot-mean"):
-        replace(Slotted.of(metric), algorithm="best", prior=True)
+        replace(Slotted.of(metric.parts), algorithm="best", prior=True)
     with pytest.raises(ValueError, match="several coordinates have grids of as many steps"):
         replace(
-            Slotted.of(metric),
+            Slotted.of(metric.parts),
             axes=((Grid(Fraction(0), Fraction(1), 4), None), (Grid(Fraction(0), Fraction(1), 5), None)),
         )
 
@@ -188,7 +194,7 @@ def test_slots_of_one_person_lose_one_after_the_other_and_sums_together(tmp_path
         'slot = "1h"', 'slot = "1h"\ndelta = 1e-5\nprior = "few-users"'
     )
     config = load(written(tmp_path, few))
-    assert config.charge_of(config.metric[0]) == (Fraction(24), Fraction(24, 10**5))
+    assert config.charge_of(config.metric[0].parts) == (Fraction(24), Fraction(24, 10**5))
     cell = 'cell = { h3 = 8, lat = "lat", lon = "lon" }'
     window = 'decay = { kind = "window", length = "1d" }'
     summed = (
@@ -197,7 +203,7 @@ def test_slots_of_one_person_lose_one_after_the_other_and_sums_together(tmp_path
         .replace(cell, window)
     )
     config = load(written(tmp_path, summed.replace('prior = "few-users"\n', "")))
-    epsilon, delta = config.charge_of(config.metric[0])
+    epsilon, delta = config.charge_of(config.metric[0].parts)
     assert epsilon == 2
     assert delta > Fraction(3, 10**5)
     too_much = few.replace("delta = 1e-5", "delta = 0.05")

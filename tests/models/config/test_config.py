@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.kinds import kind_of
+from shoal.mechanisms.life import expected_releases
+from shoal.mechanisms.parts.lengths import Even
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError
 from tests.support.cover import in_a_loop
@@ -217,7 +220,7 @@ def test_a_patent_needs_a_decay_that_its_bound_holds_for(tmp_path):
     ):
         with pytest.raises(ConfigError, match=message):
             load(written(tmp_path, patent.replace('"window", length = "7d"', decay)))
-    assert load(written(tmp_path, patent)).metric[0].cadence == 3_600_000_000
+    assert load(written(tmp_path, patent)).metrics[0].length == Even(3_600_000_000)
 
 
 def test_several_values_are_for_means_without_a_decay(tmp_path):
@@ -229,10 +232,9 @@ def test_several_values_are_for_means_without_a_decay(tmp_path):
 def test_a_count_costs_nothing_and_needs_no_value(tmp_path):
     text = SUMS.replace('"sum"', '"count"').replace('value = "amount"\n', "").replace("range = [0, 200]\n", "")
     for given in ("epsilon = 0.1\n", ""):
-        metric = load(written(tmp_path, text.replace("epsilon = 0.1\n", given))).metric[0]
-        assert metric.epsilon == 0
-        assert not metric.clamps
-        assert not metric.values
+        metric = load(written(tmp_path, text.replace("epsilon = 0.1\n", given))).metrics[0]
+        assert metric.budget.epsilon == 0
+        assert not metric.names
         assert not metric.ranges
 
 
@@ -266,10 +268,11 @@ def test_units_that_no_ledger_suits_are_refused_for_what_they_would_lose(tmp_pat
 
 
 def test_what_has_a_step_says_how_often_and_whom_it_protects(tmp_path):
-    metric = load(written(tmp_path, SUMS + 'life = "30d"\n')).metric[0]
-    assert (metric.cadence, metric.expected_releases, metric.cap, metric.kind) == (3_600_000_000, 720, 64, Stepped)
+    metric = load(written(tmp_path, SUMS + 'life = "30d"\n')).metrics[0]
+    assert metric.length == Even(3_600_000_000)
+    assert (expected_releases(metric), metric.samples, kind_of(metric)) == (720, 64, Stepped)
     event = load(written(tmp_path, SUMS.replace("max_contributions = 64", 'unit = "event"')))
-    assert (event.metric[0].cap, event.metric[0].of.is_event, event.unit) == (1, True, "event")
+    assert (event.metrics[0].samples, event.metrics[0].unit.is_event, event.unit) == (1, True, "event")
     assert load(written(tmp_path, SUMS.replace("epsilon = 4.0", 'epsilon = 4.0\nunit = "user-day"'))).unit == "user-day"
     with pytest.raises(ConfigError, match="unit 'user-moon' has no period"):
         load(written(tmp_path, SUMS.replace("epsilon = 4.0", 'epsilon = 4.0\nunit = "user-moon"')))

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 
+from shoal.mechanisms.parts.by import Full, MultiTree
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError
 from tests.models.config.test_config import GOOD, written
@@ -28,20 +29,22 @@ def test_a_mean_has_eight_coordinates_at_most(tmp_path):
             with pytest.raises(ConfigError, match="value has 9 coordinates, and a mean without a decay 8 at most"):
                 load(written(tmp_path, text))
         else:
-            assert len(load(written(tmp_path, text)).metric[0].values) == 8
+            assert len(load(written(tmp_path, text)).metrics[0].names) == 8
 
 
 def test_a_value_may_have_several_coordinates_each_with_a_range(tmp_path):
     more = ('"full"', '"multi-tree"\nprior = [0.5, -3]\nsigma = ["0.1", 2]')
-    metric = load(written(tmp_path, plane(more))).metric[0]
-    assert metric.values == ("x", "y.z")
+    metric = load(written(tmp_path, plane(more))).metrics[0]
+    assert metric.names == ("x", "y.z")
     assert metric.ranges == ((Fraction(0), Fraction(1)), (Fraction(-5), Fraction(5)))
-    assert metric.priors == (Fraction(1, 2), Fraction(-3))
-    assert metric.sigmas == (Fraction(1, 10), Fraction(2))
-    one = load(written(tmp_path, GOOD)).metric[0]
-    assert one.values == ("amount",)
+    assert isinstance(metric.by, MultiTree)
+    assert metric.by.priors == (Fraction(1, 2), Fraction(-3))
+    assert metric.by.sigmas == (Fraction(1, 10), Fraction(2))
+    one = load(written(tmp_path, GOOD)).metrics[0]
+    assert one.names == ("amount",)
     assert one.ranges == ((Fraction(0), Fraction(200)),)
-    assert one.priors == one.sigmas == (None,)
+    assert isinstance(one.by, Full)
+    assert one.by.sigmas == (None,)
 
 
 @in_a_loop

@@ -43,10 +43,11 @@ def said(folder: Path, decay: str, *changes: tuple[str, str]) -> Path:
 def test_weights_are_exact_and_part_of_what_is_registered(tmp_path: Path) -> None:
     config = load(said(tmp_path, '"table", weights = [1, 0.1, "1/30"]'))
     (metric,) = config.metric
-    assert metric.decay_or_none.weights == (Fraction(1), Fraction(1, 10), Fraction(1, 30))
+    assert metric.decay is not None
+    assert metric.decay.weights == (Fraction(1), Fraction(1, 10), Fraction(1, 30))
     text = orjson.loads(parameters_of(config, metric))
     assert text["decay"] == {"kind": "table", "weights": ["1", "1/10", "1/30"]}
-    mechanism = statistic_of(metric)
+    mechanism = statistic_of(metric.parts)
     assert isinstance(mechanism, Stepped)
     assert (mechanism.sums.denominator, mechanism.rest) == (30, metric.max_gap)
 
@@ -55,7 +56,7 @@ def test_a_group_does_not_rest_while_its_list_holds_anything(tmp_path: Path) -> 
     (metric,) = load(
         said(tmp_path, '"formula", weight = "0.5^i", horizon = "12h"', ("step =", "max_gap = 3\nstep ="))
     ).metric
-    mechanism = statistic_of(metric)
+    mechanism = statistic_of(metric.parts)
     assert isinstance(mechanism, Stepped)
     assert mechanism.rest == 12
 
@@ -74,7 +75,7 @@ def test_a_group_does_not_rest_while_its_list_holds_anything(tmp_path: Path) -> 
 )
 def test_what_the_paper_leaves_free_may_be_chosen(tmp_path: Path, decay: str, made: Decay) -> None:
     (metric,) = load(said(tmp_path, decay, ("step =", 'algorithm = "patent"\nstep ='))).metric
-    mechanism = statistic_of(metric)
+    mechanism = statistic_of(metric.parts)
     assert isinstance(mechanism, Stepped)
     assert mechanism.decay == made
     assert mechanism.sums == made.patent(mechanism.sums.width, Fraction(1))
@@ -83,14 +84,14 @@ def test_what_the_paper_leaves_free_may_be_chosen(tmp_path: Path, decay: str, ma
 @pytest.mark.parametrize(("more", "steps"), [("", 8760), ('life = "2h"\n', 2)])
 def test_forward_decay_has_the_life_of_a_sum_that_does_not_forget(tmp_path: Path, more: str, steps: int) -> None:
     (metric,) = load(said(tmp_path, '"forward", exponent = 1.5', ("step =", more + "step ="))).metric
-    mechanism = statistic_of(metric)
+    mechanism = statistic_of(metric.parts)
     assert isinstance(mechanism, Stepped)
     assert mechanism.decay == Forward(Fraction(3, 2), steps)
 
 
 def test_a_horizon_of_polynomial_weights_is_for_sharp_too(tmp_path: Path) -> None:
     (metric,) = load(said(tmp_path, '"polynomial", exponent = 0.5, horizon = "1000h"')).metric
-    mechanism = statistic_of(metric)
+    mechanism = statistic_of(metric.parts)
     assert isinstance(mechanism, Stepped)
     assert mechanism.decay == Polynomial(Fraction(1, 2), 1000)
 

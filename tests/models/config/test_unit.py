@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.mechanisms.parts.unit import Unit
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.config.file import Config, load
 from shoal.models.config.section import DAY
-from shoal.models.config.unit import Unit, charge, most_steps, most_touched, parse_unit
+from shoal.models.config.unit import charge, most_steps, most_touched, parse_unit
 from shoal.models.errors import ConfigError
 from tests.support.cover import in_a_loop
 
@@ -208,13 +209,13 @@ def test_a_copy_with_other_metrics_has_their_unit():
 def test_a_metric_is_charged_as_often_as_its_unit_touches_the_ledgers():
     five = metric(unit="user-5h", epsilon="0.1")
     whole = config(five, metric(), unit="user-day")
-    assert [whole.charge_of(one) for one in whole.metric] == [(Fraction("0.6"), NONE), (ONE, NONE)]
+    assert [whole.charge_of(one.parts) for one in whole.metric] == [(Fraction("0.6"), NONE), (ONE, NONE)]
 
 
 def test_a_count_costs_nothing_whatever_its_unit():
     count = metric(statistic="count", unit="event", max_contributions=None, epsilon=None)
     whole = config(count, metric())
-    assert whole.charge_of(whole.metric[0]) == (NONE, NONE)
+    assert whole.charge_of(whole.metric[0].parts) == (NONE, NONE)
 
 
 TOML = """
@@ -296,11 +297,11 @@ def test_events_of_which_a_user_has_so_many_are_charged_so_often(tmp_path, ledge
     path.write_text(TOML.format(privacy=f'delta = 0.1\nunit = "{ledger}"', metric=events))
     loaded = load(path)
     event = Loss(loaded.metric[0].epsilon, Fraction(delta))
-    assert Loss(*loaded.charge_of(loaded.metric[0])) == event.of_group(1 if ledger == "event" else 3)
+    assert Loss(*loaded.charge_of(loaded.metric[0].parts)) == event.of_group(1 if ledger == "event" else 3)
 
 
 def test_a_unit_that_the_ledgers_holds_a_number_of_is_taken(tmp_path):
     path = tmp_path / "shoal.toml"
     path.write_text(TOML.format(privacy='unit = "user-day"', metric=CAP + 'unit = "user-12h"'))
     found = load(path)
-    assert found.charge_of(found.metric[0]) == (2 * ONE, NONE)
+    assert found.charge_of(found.metric[0].parts) == (2 * ONE, NONE)

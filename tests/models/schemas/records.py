@@ -39,8 +39,6 @@ def changelog(name: str, key: bytes, value: bytes | None) -> list[tuple[str, Any
 # Fields whose inner names are not the schema's: labels, groups, quantiles, cells. Their entries may come and go.
 OPEN = frozenset({"quantiles", "c", "s", "m", "starts", "accounts", "watermarks", "clocks", "acted", "held"})
 # Fields that a configuration may leave out, or a record need not have.
-OPTIONAL = frozenset(
-    {"withheld", "nodes", "clip", "beat", "record", "needs", "reread", "next", "active", "tick", "waiting"}
-)
+OPTIONAL = frozenset({"withheld", "nodes", "clip", "beat", "next", "active", "tick", "waiting"})
 # Fields whose inside is a statistic's own business.
 CLOSED = frozenset({"releaser"})

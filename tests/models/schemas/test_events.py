@@ -57,7 +57,7 @@ def test_the_schema_refuses_what_some_metric_refuses() -> None:
             refused.setdefault(letter["offset"], set()).add(letter["reason"])
         for offset, value in enumerate(values):
             try:
-                event = json.loads(value.decode().removeprefix("\ufeff"))
+                event = json.loads(value.decode().removeprefix("\ufeff"), parse_constant=lambda _: None)
             except ValueError:
                 continue
             reasons = refused.get(offset, set())

@@ -10,9 +10,9 @@ from unittest.mock import patch
 import numpy as np
 
 from shoal.mechanisms.continual_mean import statistic
+from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.privacy.zcdp import largest_rho
 from shoal.mechanisms.selection import first_crossing
-from shoal.mechanisms.spec import Spec
 from shoal.stream.topic import TopicPlan
 from tests.privacy.auditor.choices import concentrated, told
 from tests.privacy.auditor.families.epochs import EpochsCase
@@ -69,8 +69,8 @@ def audit(case: Case, seed: int) -> Audited:
 def gaussian_means() -> Iterator[None]:
     """Means with a delta have Gaussian noise, also where Laplace noise would be less: so that few users are enough."""
 
-    def noise_of(spec: Spec) -> Any:
-        return statistic._Noise(statistic.GAUSSIAN, largest_rho(spec.epsilon, spec.delta))
+    def noise_of(metric: Metric) -> Any:
+        return statistic._Noise(statistic.GAUSSIAN, largest_rho(metric.budget.epsilon, metric.budget.delta))
 
     with patch.object(statistic, "_noise_of", noise_of):
         yield

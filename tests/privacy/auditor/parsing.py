@@ -6,7 +6,7 @@ A record's body is put together at random, also wrongly, and each way to write a
 import random
 from typing import Any
 
-from shoal.models.events import MISSING, Refused, parse, read_group, read_time, read_user, read_value
+from shoal.models.events import MISSING, Refusal, group_reader, parse, read_value, time_reader, user_reader
 
 NUMBERS = [
     "1", "-0", "-0.0", "0.1", "1e400", "-1e400", "1e-400", "1E+5", "1e99999999999999999999",
@@ -23,6 +23,7 @@ ATOMS = [
     '"2024-01-01T00:00:00Z"', "\u00a0 1", "\ufeff1", "\x0b1", "1/**/",
 ]  # fmt: skip
 ENDS = ["", "", " ", "\n", "\x00", "x"]
+READERS = user_reader("u"), group_reader("g"), time_reader("t")
 DEPTHS = [10, 197, 198, 199, 200, 201, 500]
 VALUE = "VALUE"
 
@@ -50,18 +51,8 @@ def outcomes(record: str) -> set[Any]:
 
 
 def _outcome(raw: bytes) -> Any:
-    try:
-        event = parse(raw)
-    except Refused as refused:
-        return refused.reason
-    found: list[Any] = []
-    for read, name in ((read_user, "u"), (read_group, "g"), (read_time, "t")):
-        try:
-            found.append(read(event.get(name, MISSING), raw, name))
-        except Refused as refused:
-            found.append(refused.reason)
-    try:
-        read_value(event.get("x", MISSING))
-    except Refused as refused:
-        found.append(refused.reason)
-    return tuple(found)
+    event = parse(raw)
+    if isinstance(event, Refusal):
+        return event
+    value = read_value(event.get("x", MISSING))
+    return (*(read(event, raw) for read in READERS), value if isinstance(value, Refusal) else "a number")

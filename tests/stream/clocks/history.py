@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import orjson
 
 from shoal.models.config.file import Config
-from shoal.models.config.terms import Terms
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER
 from shoal.models.times import iso
 from shoal.stream.file_run import FileRun, Line
@@ -45,7 +44,7 @@ _PLANS: dict[Any, TopicPlan] = {}
 
 def compiled_once(config: Config, sources: int, homes: int) -> TopicPlan:
     """The plan of a configuration; most histories have the same few."""
-    key = sources, homes, *((repr(metric), metric.epoch) for metric in config.metric)
+    key = sources, homes, *((repr(metric), metric.parts.source.epoch) for metric in config.metric)
     if key not in _PLANS:
         _PLANS[key] = plan_topic(config, "events", SECRET, source_partitions=sources, contributions_partitions=homes)
     return _PLANS[key]
@@ -114,8 +113,7 @@ class History:
         self.epoch += is_restarted
         names = {self.config.metric[number % len(self.config.metric)].name for number in raised}
         newer = self._raised(names)
-        terms = {newer.id_of(one): Terms(epoch=self.epoch) for one in newer.metric if one.name in names}
-        self.config = newer.under(terms)
+        self.config = newer.in_epochs({newer.id_of(one.parts): self.epoch for one in newer.metric if one.name in names})
         before = {f"{name}/{version}" for name, version in self.began}
         labels = {f"{metric.name}/{metric.version}" for metric in newer.metric}
         self.cluster.cfg = self.config
@@ -145,8 +143,9 @@ class History:
 
     def _clock_of(self, version: Version) -> tuple[str, int]:
         """What names the clock of a version: what it says of time, and its epoch."""
-        (metric,) = self.configs[version].metric
-        return f"{metric.lateness} {metric.late} {metric.ahead_limit} {metric.protects_presence}", metric.epoch
+        (metric,) = self.configs[version].metrics
+        source = metric.source
+        return f"{source.lateness} {source.late} {source.max_ahead} {metric.protects_presence}", source.epoch
 
     def _event(self, user: str, time: int, stamp: int) -> None:
         raw = event(user, time % 5 / 4, time, g=f"g{time % 3}")
@@ -186,7 +185,7 @@ class History:
         """The records of a version that are not too far ahead, and before them one that tells where its clock was."""
         (metric,) = self.configs[version].metric
         records, begin = self.records[index], self.began[version][index]
-        most, lateness = metric.ahead_limit // SECOND, metric.lateness // SECOND
+        most, lateness = metric.parts.source.max_ahead // SECOND, metric.lateness // SECOND
         taken = [one for one in records[begin:] if one.time - one.stamp <= most]
         heard = records[self._clock_began[self._clock_of(version)][index] : begin]
         times = [one.time + lateness * (one.header == CLOCK_HEADER) for one in heard if one.time - one.stamp <= most]
@@ -203,7 +202,7 @@ class History:
             else:  # it ended somewhere
                 assert {key: expected.get(key, [])[: len(made)] for key, made in mine.items()} == mine, version
             (metric,) = self.configs[version].metric
-            limit = iso((self.latest_stamp + metric.ahead_limit // SECOND) * SECOND)
+            limit = iso((self.latest_stamp + metric.parts.source.max_ahead // SECOND) * SECOND)
             for made in mine.values():
                 times = [orjson.loads(release)["at"] for release in made]
                 assert times == sorted(set(times))
@@ -227,24 +226,24 @@ class PresentHistory(History):
 
     def _raised(self, names: set[str]) -> Config:
         first, *_ = self.versions
-        is_restarted = self.config.metric[0].epoch != self.epoch
+        is_restarted = self.config.metrics[0].source.epoch != self.epoch
         heard = [] if is_restarted else self.records[0][self._clock_began[self._clock_of(first)][0] :]
         last = max([self.now, *(one.time for one in heard if self._is_beat(one))])
         return self._starting((last // STEP + 2) * STEP, first[1] + 1)
 
     def _is_beat(self, sent: Sent) -> bool:
         """Whether it is a beat that all clocks take."""
-        most = min(metric.ahead_limit for metric in self.config.metric) // SECOND
+        most = min(metric.parts.source.max_ahead for metric in self.config.metric) // SECOND
         return sent.header == BEAT_HEADER and sent.time - sent.stamp <= most
 
     def _accepted(self, version: Version, index: int) -> list[Sent]:
         """The records of a version from its first beat on: the first one that has reached its start."""
-        (metric,) = self.configs[version].metric
-        begin = self.began[version][index]
+        (metric,) = self.configs[version].metrics
+        begin, ahead = self.began[version][index], metric.source.max_ahead // SECOND
         records = [
             one
             for one in self.records[index][begin:]
-            if self._is_beat(one) or (not one.header and one.time - one.stamp <= metric.ahead_limit // SECOND)
+            if self._is_beat(one) or (not one.header and one.time - one.stamp <= ahead)
         ]
         if version[1] == 1:
             return records

@@ -15,7 +15,7 @@ from shoal.stream.deltas.record import PREFIX
 from shoal.stream.deltas.restoring import Restoring
 from shoal.stream.kernel import stores
 from shoal.stream.state_mark import FORMAT, MARK
-from tests.stream.deltas.histories import PERIOD, History, Make, Plain, as_format_3, native, old_changelog, twin
+from tests.stream.deltas.histories import PERIOD, History, Make, Plain, native, twin
 from tests.support.backends import HAS_KERNEL
 from tests.support.cover import covered, in_a_loop
 from tests.support.effort import examples
@@ -63,7 +63,7 @@ def play(history: History, found: list[Any]) -> None:
             case "clock":
                 history.promise = (history.promise or 0) + what
             case _:
-                if history.log or history.before:
+                if history.log:
                     history.restart()
                     assert history.accounts.state() == committed
     history.commit()
@@ -102,52 +102,14 @@ def test_a_period_that_is_over_does_not_come_back_with_a_restart() -> None:
     assert len(history.accounts.state()) == len(others)
 
 
-@examples(150)
-@given(st.lists(puts, max_size=40), steps)
-def test_a_state_of_a_format_before_goes_over_step_by_step(names, found) -> None:
-    history = History()
-    history.before = old_changelog(names)
-    history.restart()
-    play(history, found)
-    # and sooner or later nothing needs it any more
-    for _ in range(300):
-        history.commit()
-    assert not history.before
-    state = history.accounts.state()
-    history.restart()
-    assert history.accounts.state() == state
-
-
-@pytest.mark.parametrize("make", LANES)
 @examples(60)
-@given(steps, steps)
-def test_a_log_of_format_3_goes_on_in_that_of_today(make: Make, before, after) -> None:
-    # given a log with the fixed numbers of format 3
-    history = History(make)
-    play(history, before)
-    committed, history.log = history.accounts.state(), as_format_3(history.log)
-    # when a successor takes it over, and writes its own records after those
-    history.restart()
-    assert history.accounts.state() == committed
-    play(history, after)
-    # then some time later nothing of format 3 is needed, and all is there
-    for _ in range(300):
-        history.commit()
-    assert all(value[:1] == bytes((FORMAT,)) for key, value in history.log if key.startswith(PREFIX))
-    state = history.accounts.state()
-    history.restart()
-    assert history.accounts.state() == state
-
-
-@examples(60)
-@given(st.data(), steps)
-def test_what_is_wanted_alone_is_restored_from_either_format(data, found) -> None:
+@given(steps)
+def test_what_is_wanted_alone_is_restored(found) -> None:
     history = History()
     play(history, found)
-    log = data.draw(st.sampled_from([history.log, as_format_3(history.log)]))
     accounts = Plain(twin)
     restoring = Restoring("here", [accounts], lambda _: None, lambda *_: None, is_wanted=lambda name: b"1" in name)
-    for key, value in log:
+    for key, value in history.log:
         restoring.take(key, value)
     restoring.done()
     assert accounts.state() == [one for one in history.accounts.state() if b"1" in one[2]]
@@ -155,12 +117,10 @@ def test_what_is_wanted_alone_is_restored_from_either_format(data, found) -> Non
 
 @pytest.mark.parametrize("make", LANES[-1:])
 @examples(150)
-@given(st.lists(puts, max_size=20), steps)
-def test_both_lanes_write_the_same_bytes(make: Make, names, found) -> None:
+@given(steps)
+def test_both_lanes_write_the_same_bytes(make: Make, found) -> None:
     histories = History(twin), History(make)
     for history in histories:
-        history.before = old_changelog(names)
-        history.restart()
         play(history, found)
     assert histories[0].log == histories[1].log
     assert histories[0].commit() == histories[1].commit()
@@ -181,9 +141,7 @@ def test_what_is_needed_is_about_twice_what_there_is(make: Make, restarts: float
             patch.setattr(module, "CHUNK", 5_000)
         patch.setattr(writing, "MOST_BYTES", 50_000)
         history, ratios = History(make), []
-        first = state = largest = 0
-        history.before = old_changelog((n % 3, b"user-%d" % n, 1, 0) for n in range(9_000))
-        history.restart()
+        state = largest = 0
         for number in range(400):
             for _ in range(choose.randint(0, most_puts)):
                 often = choose.random() < 0.5
@@ -194,13 +152,11 @@ def test_what_is_needed_is_about_twice_what_there_is(make: Make, restarts: float
             # when it is restarted rarely, or much more often than a round takes
             if choose.random() < restarts:
                 history.restart()
-            first = first or (number if not history.before else 0)
-            if first and number % 10 == 0:
+            if number >= 50 and number % 10 == 0:
                 held = sum(len(value) for key, value in history.log if key.startswith(PREFIX))
                 state = max(state, history.bytes_of_state)
                 ratios.append((held - 2 * largest) / state)
     # then what is needed has about twice the bytes, and those of a transaction or two
-    assert 0 < first < 350
     assert max(ratios) <= 2.1
 
 

@@ -86,7 +86,7 @@ def pattern_of(bound: Bound) -> list[Any]:
     for key, value in bound.changelog:
         if key.startswith(PREFIX):
             for section in read_sections(value or b""):
-                names = [name for name, _ in held_in(section.entries, section.width, fixed=False)]
+                names = [name for name, _ in held_in(section.entries, section.width)]
                 found.append((key, section.kind, section.tag, section.period, names))
     return found
 

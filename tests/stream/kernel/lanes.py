@@ -58,7 +58,7 @@ CONFIGS: dict[str, Config] = {
             "value": None,
             "range": None,
             "max_contributions": 2,
-            "unit": "user-day",
+            "unit": "user-2m",
             "decay": {"kind": "window", "length": "10s"},
         }
     ),

@@ -116,6 +116,15 @@ def test_both_lanes_send_the_same_of_users_with_many_samples(name: str) -> None:
         log = log[size:]
 
 
+def test_both_lanes_refuse_for_the_first_of_two_reasons() -> None:
+    """Random records are rarely late in their unit and in the wrong partition."""
+    lanes = Lanes.of(CONFIGS["users of each step"], 2)
+    late = [event(user, 1, 100, g="a") for user in USERS]
+    lanes.process([beats(0, "1970-01-01T00:02:00Z"), *(Line(n, raw, timestamp=STAMP) for n, raw in enumerate(late, 1))])
+    assert lanes.kernel.read_by_kernel
+    lanes.take()
+
+
 def test_both_lanes_tell_the_same_about_a_user() -> None:
     for name, cfg in CONFIGS.items():
         lanes = Lanes.of(cfg)

@@ -1,11 +1,9 @@
 //! Records of the changelog: a plain model of them agrees, what is written is read back, what is cut off is refused.
 
-use std::collections::BTreeMap;
-
 use arbitrary::Arbitrary;
 
 use super::made;
-use crate::store::{Overflow, Stores};
+use crate::store::Stores;
 
 #[derive(Arbitrary, Debug)]
 struct Case {
@@ -13,14 +11,12 @@ struct Case {
     records: Vec<Record>,
     puts: Vec<(u8, u128)>,
     full: u16,
-    pairs: Vec<(Vec<u8>, Vec<u8>)>, // keys and values of format 2
 }
 
 #[derive(Arbitrary, Debug)]
 struct Record {
     later: u8, // than the record before
     in_order: bool,
-    fixed: bool,
     entries: Entries,
 }
 
@@ -64,17 +60,16 @@ impl Model {
 pub fn deltas(raw: &[u8]) {
     let Some(case) = made::<Case>(raw) else { return };
     let width = usize::from(case.width % 17);
-    older(&case, width);
     let (mut stores, mut model, mut number) = (Stores::new(None, vec![width], true), Model::default(), 0);
-    for Record { later, in_order, fixed, entries } in &case.records {
+    for Record { later, in_order, entries } in &case.records {
         number += u64::from(*later) + 1;
         let raw = match entries {
             Entries::Any(raw) => raw.clone(),
-            Entries::Made(rows) => rows.iter().flat_map(|&(one, held)| row(one, held, width, *fixed)).collect(),
+            Entries::Made(rows) => rows.iter().flat_map(|&(one, held)| row(one, held, width)).collect(),
         };
-        let due = read(&raw, width, *fixed);
+        let due = read(&raw, width);
         assert!(due.is_some() || matches!(entries, Entries::Any(_)));
-        let taken = stores.take(0, 0, number, &raw, *in_order, *fixed);
+        let taken = stores.take(0, 0, number, &raw, *in_order);
         assert_eq!(taken.is_some(), due.is_some());
         let Some(due) = due else { return }; // whoever restores ends here
         due.into_iter().for_each(|(name, held)| model.take(name, held, number, *in_order));
@@ -90,7 +85,7 @@ fn written(stores: &Stores, model: &Model, width: usize, full: usize) {
     while first < model.0.len() {
         let (period, count, entries, cost) = stores.pack(0, 0, first, 1 + full % 7, full);
         assert!(period == 0 && count > 0 && cost >= entries.len());
-        copy.take(0, 0, first as u64, &entries, true, false).expect("what was written is read");
+        copy.take(0, 0, first as u64, &entries, true).expect("what was written is read");
         first += count;
         whole.extend(entries);
     }
@@ -125,34 +120,6 @@ fn changed(stores: &mut Stores, model: &mut Model, width: usize, case: &Case) {
     assert_eq!(stores.look(0, 0).map_or(0, |store| store.len()), model.0.len());
 }
 
-/// Keys and values of format 2, of periods and of none.
-fn older(case: &Case, width: usize) {
-    for length in [None, Some(10)] {
-        let mut stores = Stores::new(length, vec![width], true);
-        let (mut due, mut is_too_large) = (BTreeMap::new(), false);
-        for (key, value) in &case.pairs {
-            let is_period = length.is_some();
-            let fits = value.len() <= 16 && (!is_period || key.len() >= 8);
-            assert_eq!(stores.restore(0, key, value).is_some(), fits);
-            if !fits {
-                continue;
-            }
-            let (period, name) = key.split_at(if is_period { 8 } else { 0 });
-            let period = period.iter().fold(0_i64, |number, &byte| number << 8 | i64::from(byte));
-            let number = value.iter().fold(0_u128, |number, &byte| number << 8 | u128::from(byte));
-            is_too_large |= number > largest(width);
-            due.insert((period, name), number);
-        }
-        stores.restored();
-        assert_eq!(stores.changed(0, 9), if is_too_large { Err(Overflow) } else { Ok(vec![]) });
-        assert_eq!(stores.sizes(), [due.len()]);
-        for ((period, name), number) in due.into_iter().filter(|_| !is_too_large) {
-            let store = stores.look(period, 0).expect("a period that was restored");
-            assert_eq!(store.find(name).map(|at| store.number(at)), Some(number));
-        }
-    }
-}
-
 fn largest(width: usize) -> u128 {
     u128::MAX.checked_shr(128 - 8 * width as u32).unwrap_or(0)
 }
@@ -162,15 +129,11 @@ fn name(one: u8) -> Vec<u8> {
     vec![one / 16; usize::from(one % 16) * 4]
 }
 
-fn row(one: u8, number: u128, width: usize, fixed: bool) -> Vec<u8> {
-    let (name, number) = (name(one), number & largest(width));
-    if !fixed {
-        return entry(&name, number);
-    }
-    [&[name.len() as u8][..], &name, &number.to_be_bytes()[16 - width..]].concat()
+fn row(one: u8, number: u128, width: usize) -> Vec<u8> {
+    entry(&name(one), number & largest(width))
 }
 
-/// An entry of format 4: length, name; the low 32 bits doubled, plus one if others follow; those.
+/// An entry: length, name; the low 32 bits doubled, plus one if others follow; those.
 fn entry(name: &[u8], number: u128) -> Vec<u8> {
     let mut out = vec![];
     bits(&mut out, name.len() as u128);
@@ -193,19 +156,13 @@ fn bits(out: &mut Vec<u8>, number: u128) {
 }
 
 /// Names and numbers of entries, read in the plainest way; `None` if they are no entries.
-fn read(raw: &[u8], width: usize, fixed: bool) -> Option<Vec<(Vec<u8>, u128)>> {
+fn read(raw: &[u8], width: usize) -> Option<Vec<(Vec<u8>, u128)>> {
     let (mut rest, mut found) = (raw, vec![]);
     while !rest.is_empty() {
         let length = read_bits(&mut rest, 5)?;
         let (name, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
         rest = after;
-        let number = if fixed {
-            let (digits, after) = rest.split_at_checked(width)?;
-            rest = after;
-            digits.iter().fold(0, |number, &byte| number << 8 | u128::from(byte))
-        } else {
-            read_number(&mut rest, width)?
-        };
+        let number = read_number(&mut rest, width)?;
         found.push((name.to_vec(), number));
     }
     Some(found)

@@ -10,7 +10,7 @@ use crate::lane::{Lane, LeftOut, Metric, Plan, Value};
 use crate::lines::cut;
 use crate::messages::{take, Part, TooLarge};
 use crate::queue::Queue;
-use crate::rules::{Bounder, Home, Mean, Once, Rule, State, TwoSided, Unit};
+use crate::rules::{Bounder, Home, Mean, Once, Overall, Rule, State};
 use crate::store::Stores;
 
 const PARTS: u64 = 8;
@@ -174,18 +174,23 @@ fn rule(one: &Setting) -> Rule {
             ends: vec![(4, 0, 2), (6, 1, 2), (10, 2, 4)],
             first_level: 4,
         }),
-        3 | 4 => Rule::Unit(Unit { cap, groups, alone: one.rule % 8 == 4 }),
-        5 => Rule::Event,
-        kind => Rule::TwoSided(TwoSided {
-            cap,
-            start: 0,
-            end: one.by_stamp.then_some(100 * SECOND),
-            declared: one.drops_late.then(|| vec![b"a".to_vec(), b"b".to_vec()]),
-            weights: vec![1; usize::from(one.groups % 4)],
-            once: [None, Some(Once::Key), Some(Once::Step)][usize::from(one.groups % 3)],
-            is_event: kind == 7,
-            remembered: groups,
-        }),
+        kind => Rule::Overall(overall(kind, cap, groups, one)),
+    }
+}
+
+/// Limits under relation values for rules 3 to 5, under add-remove for the others; 5 and 7 have no accounts.
+fn overall(kind: u8, cap: u64, groups: u64, one: &Setting) -> Overall {
+    let is_present = kind > 5;
+    Overall {
+        samples: (kind % 2 == 0 || kind == 3).then_some(cap),
+        keys: groups,
+        leaves_out: kind == 3,
+        alone: kind == 4,
+        start: is_present.then_some(0),
+        end: (is_present && one.by_stamp).then_some(100 * SECOND),
+        declared: (is_present && one.drops_late).then(|| vec![b"a".to_vec(), b"b".to_vec()]),
+        newcomers: vec![1; if is_present { usize::from(one.groups % 4) } else { 0 }],
+        once: [None, Some(Once::Key), Some(Once::Step)][if is_present { usize::from(one.groups % 3) } else { 0 }],
     }
 }
 

@@ -18,11 +18,11 @@ from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.owners import owners
 from shoal.mechanisms.words import many
 from shoal.models.errors import LedgerError
-from shoal.models.tables import Activation, BudgetChange, MetricVersion, Person, Release, Table, Turn
+from shoal.models.tables import ActivationRow, BudgetChange, MetricVersion, Person, ReleaseRow, Table, Turn
 from shoal.models.version import VersionId
 
 NOUNS: dict[type[Table], str] = {
-    Activation: "activation", MetricVersion: "metric version state", BudgetChange: "budget change",
+    ActivationRow: "activation", MetricVersion: "metric version state", BudgetChange: "budget change",
     Person: "user field of a topic", Turn: "operator decision",
 }  # fmt: skip
 
@@ -52,7 +52,7 @@ def lacking(copy: Ledger, url: str) -> list[str]:
 def _releases(old: Connection, new: Connection) -> Iterator[str]:
     """Releases that only the first log has, counted by owner: those of workers are in their topic, too."""
     held, by_kind = owners(old), {"workers": 0, "file runs": 0}
-    columns = (Release.app, Release.metric, Release.version, Release.group)
+    columns = (ReleaseRow.app, ReleaseRow.metric, ReleaseRow.version, ReleaseRow.group)
     wanted = select(*columns, func.count().label("releases")).group_by(*columns)
     kept = {row[:-1]: row.releases for row in new.execute(wanted)}
     for row in old.execute(wanted):

@@ -12,7 +12,7 @@ from shoal.agents.audit.app_ledger import AppLedger
 from shoal.agents.audit.log import Group, bodies
 from shoal.agents.audit.replay.matching import ExpectedRecord, Findings
 from shoal.models.records import activation_name
-from shoal.models.tables import Activation
+from shoal.models.tables import ActivationRow
 from shoal.models.version import VersionId
 
 BATCH = 5_000  # releases looked up at once
@@ -84,16 +84,16 @@ class Logged:
 def _activations(ledger: AppLedger, versions: frozenset[VersionId]) -> dict[tuple[Group, int], bytes]:
     """The digest of every activation in the log."""
     columns = (
-        Activation.app,
-        Activation.metric,
-        Activation.version,
-        Activation.group,
-        Activation.level,
-        Activation.body,
+        ActivationRow.app,
+        ActivationRow.metric,
+        ActivationRow.version,
+        ActivationRow.group,
+        ActivationRow.level,
+        ActivationRow.body,
     )
     with ledger.database.read() as connection:
         rows = connection.execution_options(yield_per=BATCH).execute(
-            select(*columns).where(Activation.app == ledger.app)
+            select(*columns).where(ActivationRow.app == ledger.app)
         )
         return {
             (Group(VersionId.of(row), row.group), row.level): _digest(row.body.encode())

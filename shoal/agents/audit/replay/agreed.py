@@ -22,11 +22,11 @@ class Agreed:
         self.counts = ledger.partitions()
         if not self.counts:
             raise AuditError(_nothing_in_kafka(session, has_run=bool(rows)))
-        configured = [config.id_of(metric) for metric in config.metric]
+        configured = [config.id_of(metric) for metric in config.metrics]
         refuse_absent(session, [name for name, state in states.items() if state == ACTIVE and name not in configured])
         self.retired = frozenset(name for name, state in states.items() if state == RETIRED)
         self.active = frozenset(name for name in configured if states.get(name) == ACTIVE)
-        metrics = tuple(metric for metric in config.metric if config.id_of(metric) in self.active)
+        metrics = tuple(section for section in config.metric if config.id_of(section.parts) in self.active)
         self.config: Config = config.model_copy(update={"metric": metrics})  # only what is replayed
         self.left_out = list(_left_out(rows, states, configured))
         self.differences = list(_differences(session, rows, self.config))
@@ -59,10 +59,10 @@ def _differences(
     session: Session, rows: Mapping[VersionId, MetricVersion], config: Config
 ) -> Iterator[tuple[str, str]]:
     """Kind and message where key or parameters are not the registered ones: no release will be confirmed."""
-    for metric in config.metric:
-        name = config.id_of(metric)
+    for section in config.metric:
+        name = config.id_of(section.parts)
         row = rows[name]
         if row.key_fingerprint != session.key.fingerprint:
             yield "key", f"{name} is registered with key {row.key_fingerprint}; this is {session.key.fingerprint}"
-        if row.digest != registration_of(session.config, metric).digest:
+        if row.digest != registration_of(session.config, section).digest:
             yield "parameters", f"{name} is registered with other parameters"

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import orjson
-
 from shoal.agents.audit.replay.scan import before
 from shoal.models.config.file import Config
 from shoal.models.config.metric import MetricSection
@@ -12,7 +10,6 @@ from shoal.models.records import Message
 from shoal.stream.bound import BoundPartition
 from shoal.stream.event_time import beats_ahead
 from shoal.stream.machine import Record
-from shoal.stream.state_mark import MARK
 from shoal.stream.topic import BEATS, Clock, TopicPlan, clocks_of
 
 EVENTS = 50_000  # between two takes of what is sent: bounds the memory
@@ -44,13 +41,13 @@ class BoundAgain:
         self, config: Config, topic: str, plan: Plan, partition: int, mark: Mapping[str, Any], kernel: Any = None
     ) -> None:
         self._partition, self._log, self._kernel = partition, mark["log"], kernel
-        labels = {f"{metric.name}/{metric.version}": metric for metric in config.metrics_of(topic)}
+        labels = {section.parts.label: section for section in config.sections_of(topic)}
         self.gapped = labels.keys() & {*mark.get("gapped", ())}
         known = {label: one for label, one in labels.items() if label in mark["starts"] and label not in self.gapped}
         self.recomputes = bool(known)
-        self._known = clocks_of(tuple(known.values()))
+        self._known = clocks_of(tuple(section.parts for section in known.values()))
         started = tuple(one for label, one in labels.items() if label in mark["starts"])
-        self._beats_ahead = beats_ahead(clocks_of(started))
+        self._beats_ahead = beats_ahead(clocks_of(tuple(section.parts for section in started)))
         self._hearing = plan(config.model_copy(update={"metric": started})).hearing if started else frozenset[int]()
         starts: dict[int, list[MetricSection]] = {}
         for label, metric in known.items():
@@ -83,11 +80,12 @@ class BoundAgain:
         }
         reached = self._watermarks() | noted
         mark = {
-            "log": self._log, "offset": start, "starts": {metric.label: start for metric in plan.metrics},
+            "offset": start, "starts": {metric.label: start for metric in plan.metrics},
             "numbers": [0] * plan.contributions_partitions, "watermarks": reached,
-            "beat": _last_beat(reached), "epoch": max((clock.epoch for clock in plan.clocks), default=0),
+            "accounts": {}, "beat": _last_beat(reached),
+            "epoch": max((clock.epoch for clock in plan.clocks), default=0),
         }  # fmt: skip
-        bound.restore({MARK: orjson.dumps(mark)})
+        bound.begin(mark)
         bound.beats_ahead = self._beats_ahead  # it has a part of the topic's metrics, and all accept the same beats
         self._running.append(bound)
 

@@ -14,8 +14,10 @@ from typing import Any
 
 import orjson
 
-from shoal.agents.audit.replay.fingerprints import Blocks, Partials, Samples, end_of
+from shoal.agents.audit.replay.fingerprints import Blocks, Partials, Samples
 from shoal.agents.audit.replay.matching import Findings
+from shoal.mechanisms.kinds import kind_of
+from shoal.mechanisms.parts.lengths import INSTANT, Even
 from shoal.models.records import Message, Row, Written
 from shoal.stream.group import label_of
 from shoal.stream.topic import Clock, TopicPlan
@@ -31,7 +33,7 @@ class GroupSent:
     def __init__(self) -> None:
         self.blocks, self.partials, self.slots = Blocks(), Partials(), Samples()
 
-    def print(self, length: int, promise: int) -> tuple[bytes, bytes, dict[int, int]]:
+    def print(self, length: Even, promise: int) -> tuple[bytes, bytes, dict[int, int]]:
         """All three; a slot has this length, and counts if it was over by the promise."""
         return self.blocks.print, self.partials.print, self.slots.over(length, promise)
 
@@ -43,7 +45,7 @@ class GroupSent:
 class SlottedGroups:
     """The groups of one metric with slots, which forget a slot once the metric's clock has said that it is over."""
 
-    def __init__(self, length: int, clock: str) -> None:
+    def __init__(self, length: Even, clock: str) -> None:
         self.clock = clock
         self._length = length
         self._open: int | None = None  # the slot that is open by the clock
@@ -55,7 +57,7 @@ class SlottedGroups:
 
     def hear(self, watermark: int) -> None:
         """Have groups forget what is over: all of them when another slot is open than before, else the new ones."""
-        is_open = watermark // self._length
+        is_open = self._length.index(watermark)
         for group in self._new if is_open == self._open else self._told + self._new:
             group.forget(self._length, watermark)
         self._open = is_open
@@ -119,10 +121,10 @@ class SentRows:
 
     def _note_time(self, key: str, earliest: int) -> None:
         """Note whether this came for a tick that was said to be over."""
-        every, clock = self._ticks.get(label_of(key), (None, ""))
+        length, clock = self._ticks.get(label_of(key), (None, ""))
         promise = self.watermarks.get(clock)
-        if every is not None and promise is not None:
-            self.came_late |= end_of(earliest, every) <= promise
+        if length is not None and promise is not None:
+            self.came_late |= length.end_after(earliest) <= promise
 
     def _hear(self, clock: str, watermark: int | None) -> None:
         before = self.watermarks.get(clock)
@@ -150,7 +152,7 @@ def compare(
     slots, nothing = slots_of(plan), GroupSent()
     for key in sorted(key for key in yielded.groups.keys() | sent.groups.keys() if label_of(key) not in gapped):
         due, there = yielded.groups.get(key, nothing), sent.groups.get(key, nothing)
-        length, clock_label = slots.get(label_of(key), (1, ""))
+        length, clock_label = slots.get(label_of(key), (INSTANT, ""))
         over = length, sent.watermarks.get(clock_label) or 0
         if due.print(*over) != there.print(*over):
             counts = f"the events yield {due.samples} samples, the topic has {there.samples}"
@@ -165,20 +167,20 @@ def compare(
             findings.add("clock", where, f"the last watermark of clock {clock.label} is not that of the events")
 
 
-def slots_of(plan: TopicPlan) -> dict[str, tuple[int, str]]:
+def slots_of(plan: TopicPlan) -> dict[str, tuple[Even, str]]:
     """Length of a slot and label of the clock, for each metric with slots."""
     return {
-        metric.label: (metric.section.slot, plan.clocks[metric.clock].label)
+        metric.label: (metric.length, plan.clocks[metric.clock].label)
         for metric in plan.metrics
-        if metric.section.kind.shared and metric.section.slot is not None
+        if metric.length is not None and kind_of(metric.parts).shared
     }
 
 
-def ticks_of(plan: TopicPlan) -> dict[str, tuple[int | None, str]]:
+def ticks_of(plan: TopicPlan) -> dict[str, tuple[Even | None, str]]:
     """Length of a tick, step or slot and label of the clock, for each metric."""
-    return {metric.label: (metric.every, plan.clocks[metric.clock].label) for metric in plan.metrics}
+    return {metric.label: (metric.length, plan.clocks[metric.clock].label) for metric in plan.metrics}
 
 
 def _steps(clock: Clock, watermark: int | None) -> list[int] | None:
     """A source tells its watermark whenever that enters a new step of some cadence, or with contributions."""
-    return None if watermark is None else [watermark // every for every in clock.cadences]
+    return None if watermark is None else [length.index(watermark) for length in clock.cadences]

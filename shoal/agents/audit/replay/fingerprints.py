@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from shoal.mechanisms.parts.lengths import Even
 from shoal.models.records import Partial, Row
 
 PRIME = 2**127 - 1
@@ -115,7 +116,8 @@ class Samples:
     >>> split, whole = Samples(), Samples()
     >>> split.add([(0, "u", 1, 0, 2, {"a": [5], "b": [7]}), (0, "u", 3, 0, 1, {"a": [6]})])
     >>> whole.add([(0, "u", 1, 0, 3, {"b": [7], "a": [5, 6]})])
-    >>> split.over(60, 60) == whole.over(60, 60), split.over(60, 59), split.samples
+    >>> minute = Even(60)
+    >>> split.over(minute, 60) == whole.over(minute, 60), split.over(minute, 59), split.samples
     (True, {}, 3)
     """
 
@@ -141,21 +143,21 @@ class Samples:
                     more = _sample_print(value, start, cell, user, position)
                     self._sums[start] = (self._sums.get(start, 0) + more) % PRIME
 
-    def forget(self, length: int, promise: int) -> None:
+    def forget(self, length: Even, promise: int) -> None:
         """Forget slots that were over by the promise: nothing more comes for them."""
         self._positions = {
-            name: position for name, position in self._positions.items() if end_of(name[0], length) > promise
+            name: position for name, position in self._positions.items() if length.end_after(name[0]) > promise
         }
-        self._numbers = {name: number for name, number in self._numbers.items() if end_of(name[0], length) > promise}
+        self._numbers = {name: number for name, number in self._numbers.items() if length.end_after(name[0]) > promise}
 
     @property
     def held(self) -> int:
         """Users with slots that may still be open."""
         return len(self._numbers)
 
-    def over(self, length: int, promise: int) -> dict[int, int]:
+    def over(self, length: Even, promise: int) -> dict[int, int]:
         """Fingerprints of the slots that were over by the promise."""
-        return {start: sum_ for start, sum_ in self._sums.items() if end_of(start, length) <= promise}
+        return {start: sum_ for start, sum_ in self._sums.items() if length.end_after(start) <= promise}
 
 
 def _sample_print(value: Any, *name: int | str) -> int:
@@ -163,11 +165,6 @@ def _sample_print(value: Any, *name: int | str) -> int:
     if isinstance(value, list):
         return sum(_sample_print(number, *name, axis) for axis, number in enumerate(value))
     return _coefficient(*name) * (int(value) + 1)
-
-
-def end_of(time: int, length: int) -> int:
-    """The end of the slot that a time is in; a slot's stated start may be forged."""
-    return (time // length + 1) * length
 
 
 def _of_cell(cell: Any, lane: int) -> int:

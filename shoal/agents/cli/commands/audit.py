@@ -29,7 +29,7 @@ from shoal.mechanisms.accounts import Holding
 from shoal.mechanisms.words import many
 from shoal.models.config.file import Config, load
 from shoal.models.errors import AuditError, KafkaError, LedgerError
-from shoal.models.events import Refused, read_user
+from shoal.models.events import Refusal, name_bytes
 from shoal.models.times import iso
 
 if TYPE_CHECKING:  # what speaks to Kafka: who asks SQL alone should not wait for it
@@ -263,10 +263,9 @@ def user(
     quiet_libraries()
     loaded = load_config(config)
     settings = needed_settings(loaded, config)
-    try:
-        name = read_user(who, b"", "")
-    except Refused:
-        raise typer.BadParameter("a user id has 1 to 256 bytes", param_hint="USER") from None
+    name = name_bytes(who, "user")
+    if isinstance(name, Refusal):
+        raise typer.BadParameter("a user id has 1 to 256 bytes", param_hint="USER")
     with kafka_errors(settings):
         kept = asyncio.run(kept_of(loaded, settings, name))
     for metric in kept:
@@ -274,14 +273,14 @@ def user(
 
 
 def _kept_fields(kept: "Kept") -> dict[str, Any]:
-    section = kept.metric.section
+    metric = kept.metric.parts
     return {
-        "metric": section.name,
-        "version": section.version,
+        "metric": metric.name,
+        "version": metric.version,
         "topic": kept.topic,
         "partition": kept.partition,
-        "unit": section.unit,
-        **({"relation": section.relation} if section.protects_presence else {}),
+        "unit": metric.unit.name,
+        **({"relation": metric.hides.relation} if metric.protects_presence else {}),
         "kept": [
             {
                 "start": None if each.start is None else iso(each.start),
@@ -296,8 +295,8 @@ def _kept_fields(kept: "Kept") -> dict[str, Any]:
 
 
 def _kept_text(kept: "Kept") -> str:
-    section = kept.metric.section
-    lines = [f"{section.name} version {section.version}, {kept.topic}[{kept.partition}]:"]
+    metric = kept.metric.parts
+    lines = [f"{metric.name} version {metric.version}, {kept.topic}[{kept.partition}]:"]
     lines += [f"  {_held(each)}" for each in kept.holdings] or ["  nothing"]
     return "\n".join(lines)
 

@@ -90,10 +90,10 @@ def _retire(ledger: Ledger, path: Path, loaded: Config, metric: str) -> list[Ver
 
 def _refuse_another(path: Path, loaded: Config, active: VersionId) -> None:
     """A configuration that has the metric in another version is an older or a newer one than what runs."""
-    for section in loaded.metric:
-        if section.name == active.metric and section.version != active.version:
+    for metric in loaded.metrics:
+        if metric.name == active.metric and metric.version != active.version:
             raise LedgerError(
-                f"{path}: it has {loaded.id_of(section)}, and version {active.version} is the active one; to retire "
+                f"{path}: it has {loaded.id_of(metric)}, and version {active.version} is the active one; to retire "
                 f"version {active.version} for good, give the configuration that has it, or one without this metric"
             )
 

@@ -15,9 +15,10 @@ from shoal.agents.cli.commands.check import check
 from shoal.agents.cli.commands.plan import plan
 from shoal.agents.cli.output import say, show
 from shoal.agents.init.answers import NEVER
+from shoal.agents.init.choices import STATISTICS, is_hidden
 from shoal.agents.init.dialogue import converse
 from shoal.agents.init.draft import Draft, Unanswered, completed, draft, stem_of
-from shoal.agents.init.questions import Known, is_hidden
+from shoal.agents.init.questions import Known
 from shoal.agents.init.roles import propose
 from shoal.agents.init.sample import READ, Sample, read_sample
 from shoal.models.errors import InputError
@@ -46,7 +47,8 @@ def init(
     ] = None,
     relation: Annotated[Answer, typer.Option(metavar="values|add-remove", help="Is it secret who is there?")] = None,
     statistic: Annotated[
-        Answer, typer.Option(metavar="mean|sum|count|users", help="The statistic that is published.")
+        Answer,
+        typer.Option(metavar="NAME", help=f"The statistic that is published: {', '.join(STATISTICS)}."),
     ] = None,
     user: Annotated[Answer, typer.Option(metavar="FIELD", help="The field that says whose record it is.")] = None,
     value: Annotated[Answer, typer.Option(metavar="FIELD", help="The field that has the number.")] = None,

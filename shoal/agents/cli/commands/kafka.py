@@ -162,7 +162,7 @@ def _explained(found: Letters, config: Config) -> Iterator[str]:
     """Causes that several dead letters share, each with its remedy, as lines for a terminal."""
     for topic, stretches in sorted(found.misplaced().items()):
         shares = {place: stretch.share for place, stretch in stretches.items()}
-        user = next((str(metric.user) for metric in config.metrics_of(topic)), "the user")
+        user = next((metric.source.user for metric in config.metrics_of(topic)), "the user")
         yield f"{misplaced.said(shares, user)}; {misplaced.remedy(user, config.kafka.partitioner)}"
     for (topic, framing), count in found.framed.most_common():
         yield f"{topic}: {count:,} letters of not-json are {framing.name}; {framing.remedy}"

@@ -1,31 +1,28 @@
 """`shoal plan`: predicts the errors of metrics, and which settings would reduce them; nothing is spent."""
 
-import os
 import sys
-from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
 
-from shoal.agents.cli.output import AsJson, ConfigPath, is_new_or_file, open_output, progress, result, say, writing
+from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.input.event_file import size_of
-from shoal.agents.input.same_files import deployment_files, refuse_same
 from shoal.agents.plan.caveats import of_plan
 from shoal.agents.plan.planners import PLANNERS
 from shoal.agents.plan.render import rendered
+from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.observed import Observed, TooMuch
+from shoal.mechanisms.parts.metric import Metric as Parts
+from shoal.mechanisms.parts.per import Field
 from shoal.mechanisms.plan import NOT_PRIVATE, Plan
 from shoal.mechanisms.two_sided.plan import NO_EVENTS
 from shoal.mechanisms.workload import Stated
 from shoal.models.config.durations import parse_duration
 from shoal.models.config.file import Config, load
-from shoal.models.config.metric import MetricSection
 from shoal.models.errors import ConfigError, InputError
-from shoal.models.extras import require
 
 MOST_USERS = 2**40
 UNSTATED = 0  # users: each metric has its own number of them
@@ -60,7 +57,6 @@ Groups = Annotated[
     int | None,
     typer.Option(min=1, max=2**20, help="For metrics with a group: groups over which the users are spread evenly."),
 ]
-Plot = Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the plan, too.")]
 
 
 def plan(
@@ -74,7 +70,6 @@ def plan(
     cells: Cells = None,
     groups: Groups = None,
     values: Events = None,
-    plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the error of every algorithm over time, before a cent of budget is spent.
@@ -87,17 +82,13 @@ def plan(
 
     Example: shoal plan examples/shoal.toml --users 25000 --samples 3 --over 540d
     """
-    if plot is not None:
-        require("--plot", "plots")
-        _check_name(plot)
     loaded = load(config)
-    refuse_same({"--plot": plot}, {"--values": values, **deployment_files(config, loaded)})
     if values is not None and loaded.protects_presence:
         raise ConfigError(f"{config}: {NO_EVENTS}")
     if values is not None:  # read as what is registered would read them
-        from shoal.agents.audit.session import registered_terms  # SQL, of which a stated workload needs none
+        from shoal.agents.audit.session import registered_epochs  # SQL, of which a stated workload needs none
 
-        loaded = loaded.under(registered_terms(loaded))
+        loaded = loaded.in_epochs(registered_epochs(loaded))
     chosen = _metrics(loaded, metric)
     part = Fraction(spread).limit_denominator(10**6)
     stated = Stated(users or UNSTATED, samples, _time(over), pattern == "skewed", part, groups, cells)
@@ -108,10 +99,8 @@ def plan(
             raise typer.BadParameter(message, param_hint="--values")
         _check_topic(chosen, values)
         say(f"shoal: {NOT_PRIVATE}")
-    plans = [plan for section in chosen for plan in _plans(loaded, section, stated, values)]
+    plans = [plan for parts in chosen for plan in _plans(loaded, parts, stated, values)]
     warnings = list(dict.fromkeys(text for plan in plans for text in of_plan(plan)))
-    if plot is not None:
-        _draw(plans, plot)
     if as_json:
         fields = {
             "private": values is None,
@@ -133,10 +122,10 @@ def _show(plans: list[Plan], warnings: list[str], console: Console) -> None:
         console.print(f"\nwarning: {text}")
 
 
-def _metrics(config: Config, name: str | None) -> list[MetricSection]:
-    chosen = [section for section in config.metric if name in (None, section.name)]
+def _metrics(config: Config, name: str | None) -> list[Parts]:
+    chosen = [parts for parts in config.metrics if name in (None, parts.name)]
     if not chosen:
-        names = ", ".join(section.name for section in config.metric)
+        names = ", ".join(parts.name for parts in config.metrics)
         raise typer.BadParameter(f"there is no metric {name!r}; name one of: {names}", param_hint="--metric")
     return chosen
 
@@ -153,77 +142,58 @@ def _time(over: str | None) -> int | None:
     return time
 
 
-def _check_groups(chosen: list[MetricSection], groups: int | None, cells: int | None) -> None:
+def _check_groups(chosen: list[Parts], groups: int | None, cells: int | None) -> None:
     if groups is None:
         return
     if cells is not None:
         raise typer.BadParameter("a slot's groups are its cells; give one of the two", param_hint="--groups")
-    if all(section.group is None for section in chosen):
-        names = ", ".join(section.name for section in chosen)
+    if not any(isinstance(parts.place, Field) for parts in chosen):
+        names = ", ".join(parts.name for parts in chosen)
         raise typer.BadParameter(f"no metric has a group: {names}; leave it out", param_hint="--groups")
 
 
-def _check_topic(chosen: list[MetricSection], path: str) -> None:
+def _check_topic(chosen: list[Parts], path: str) -> None:
     """Refuse metrics of several topics: a file has the events of one."""
-    topics = {section.topic for section in chosen}
+    topics = {parts.source.topic for parts in chosen}
     if len(topics) > 1:
         raise ConfigError(f"the metrics read {len(topics)} topics; say for which of them the events are: --metric NAME")
     if path == "-" and len(chosen) > 1:
         raise ConfigError("standard input is read once, and there are several metrics; name one: --metric NAME")
 
 
-def _plans(config: Config, section: MetricSection, stated: Stated, path: str | None) -> list[Plan]:
+def _plans(config: Config, parts: Parts, stated: Stated, path: str | None) -> list[Plan]:
     """The plans of one metric, one for each coordinate."""
     if path is None:
-        return _planned(section, _with_users(stated, section))
+        return _planned(parts, _with_users(stated, parts))
     from shoal.agents.plan.observed import observed
 
     with progress(f"reading {path}", size_of(path)) as advance:
-        file = observed(config, section, path, advance)
+        file = observed(config, parts, path, advance)
     try:
-        plans = _planned(section, file)
+        plans = _planned(parts, file)
     except TooMuch as error:
         raise InputError(f"{path}: {error}") from None
     return [replace(plan, late=file.late, events=file.late + len(file.samples)) for plan in plans]
 
 
-def _planned(section: MetricSection, workload: Stated | Observed) -> list[Plan]:
-    with progress(f"planning {section.name}", 100) as advance:
+def _planned(parts: Parts, workload: Stated | Observed) -> list[Plan]:
+    with progress(f"planning {parts.name}", 100) as advance:
         try:
-            return PLANNERS[section.kind].plans(section, workload, lambda part: advance(round(100 * part)))
+            return PLANNERS[kind_of(parts)].plans(parts, workload, lambda part: advance(round(100 * part)))
         except TooMuch:
             raise
         except ValueError as error:
-            raise ConfigError(f'metric "{section.name}": {error}') from None
+            raise ConfigError(f'metric "{parts.name}": {error}') from None
 
 
-def _with_users(stated: Stated, section: MetricSection) -> Stated:
+def _with_users(stated: Stated, parts: Parts) -> Stated:
     """The workload with the metric's own number of users where none was stated."""
-    users = stated.users or section.users
+    users = stated.users or parts.by.users
     if users is None:
-        there = "" if section.protects_presence else " here, or users = N there"
+        there = "" if parts.protects_presence else " here, or users = N there"
         raise typer.BadParameter(
-            f'how many users contribute to metric "{section.name}"? Its configuration does not say: write --users '
+            f'how many users contribute to metric "{parts.name}"? Its configuration does not say: write --users '
             f"N{there}",
             param_hint="--users",
         )
     return replace(stated, users=users)
-
-
-def _check_name(plot: Path) -> None:
-    """Refuse the name of a file by which programs would take the picture for something else."""
-    if str(plot) == "-":
-        raise typer.BadParameter("the picture is a file; standard output is for the plan", param_hint="--plot")
-    if (is_new_or_file(plot) or os.path.isdir(plot)) and plot.suffix.lower() != ".png":
-        raise typer.BadParameter(f"the picture is a PNG; name it so, as in {plot.stem}.png", param_hint="--plot")
-
-
-def _draw(plans: list[Plan], path: Path) -> None:
-    from shoal.agents.plan.picture import draw  # half a second of matplotlib
-
-    drawn = [plan for plan in plans if plan.panels]
-    if not drawn:
-        raise ConfigError("statistics per slot have no picture; leave out --plot")
-    with writing(str(path)), ExitStack() as files:
-        draw(drawn, open_output(files, str(path)))
-    say(f"shoal: the picture is in {path}")

@@ -208,12 +208,12 @@ def _run(
 
 def _ends(config: Config, runner: FileRun, file: EventFile) -> Iterator[End]:
     for metric in runner.plan.metrics:
-        section = metric.section
-        watermark = section.end if section.protects_presence else runner.bound.watermark(metric.clock)
+        parts = metric.parts
+        watermark = parts.end if parts.protects_presence else runner.bound.watermark(metric.clock)
         at = "" if watermark is None else iso(watermark)
         # Keyed: a plain digest of raw values would let whoever can guess them check the guess.
         digest = derive(metric.key, "input", file.digest).hex()
-        yield End(config.id_of(section), at, digest)
+        yield End(config.id_of(parts), at, digest)
 
 
 def choose_topic(config: Config, topic: str | None) -> str:
@@ -248,7 +248,7 @@ def _check_presence(config: Config, topic: str, asked: set[str], *, sort: bool) 
 
 def _check_times(config: Config, topic: str) -> None:
     for metric in config.metrics_of(topic):
-        if metric.time is None:
+        if metric.source.time is None:
             raise ConfigError(
                 f'metric "{metric.name}" takes its time from Kafka\'s records; a file has none: add `time = "FIELD"`'
             )

@@ -80,8 +80,8 @@ def tail(
     wanted = Wanted(
         names, frozenset(group or ()), None if from_beginning else last, as_json, once or input_ is not None
     )
-    sections = {} if loaded is None else {section.name: section for section in loaded.metric}
-    lines = Lines(wanted, sections, _write, say)
+    metrics = {} if loaded is None else {metric.name: metric for metric in loaded.metrics}
+    lines = Lines(wanted, metrics, _write, say)
     if config is None or loaded is None or input_ is not None:
         _print_file(lines, input_ or "-")
         return
@@ -115,7 +115,7 @@ def _print_file(lines: "Lines", path: str) -> None:
 
 
 def _known(config: Config, names: list[str] | tuple[()]) -> frozenset[str]:
-    known = [section.name for section in config.metric]
+    known = [metric.name for metric in config.metrics]
     for name in names:
         if name not in known:
             raise typer.BadParameter(

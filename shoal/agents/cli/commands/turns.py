@@ -7,7 +7,7 @@ import orjson
 import typer
 
 from shoal.agents.audit.ledger import Ledger
-from shoal.agents.audit.session import load_config, open_session, terms_of
+from shoal.agents.audit.session import epochs_of, load_config, open_session
 from shoal.agents.audit.turns import epoch_of
 from shoal.agents.cli.output import AsJson, ConfigPath, confirm, result, say
 from shoal.agents.inspection.clocks import Position, positions
@@ -109,7 +109,7 @@ def _fields(loss: AcceptedLoss) -> dict[str, Any]:
 
 def _consequences(config: Config, topic: str) -> Iterator[str]:
     yield "versions, accounts and noise stay; nothing is charged, and what was published stays"
-    if any(metric.unit == "event" for metric in config.metrics_of(topic)):
+    if any(metric.unit.is_event for metric in config.metrics_of(topic)):
         yield "events that come again count again where the unit is an event: put none back that was read"
     if config.protects_presence:
         yield (
@@ -153,7 +153,7 @@ def _now(ledger: Ledger, settings: KafkaSettings, config: Config, topic: str) ->
             f"topic {topic}: no active version has its present clocks, so there is nothing to restart{again}"
         )
     partitions = {name: count for name, count in registered.partitions().items() if name == topic}
-    found = positions(config.under(terms_of(ledger, config)), read_states(settings, partitions))
+    found = positions(config.in_epochs(epochs_of(ledger, config)), read_states(settings, partitions))
     return found, [VersionId.of(row) for row in rows]
 
 

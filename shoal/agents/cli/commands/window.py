@@ -13,10 +13,14 @@ from shoal.agents.audit.session import load_config
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.input.event_file import size_of
 from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.parts.at import Steps
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.lengths import Even
+from shoal.mechanisms.parts.metric import Metric as Parts
+from shoal.mechanisms.parts.of import Mean
 from shoal.mechanisms.spec import ADD_REMOVE
 from shoal.models.config.durations import format_duration, parse_duration
 from shoal.models.config.file import Config
-from shoal.models.config.metric import MetricSection
 from shoal.models.errors import ConfigError
 from shoal.models.numerals import json_number
 from shoal.models.times import EARLIEST, iso, time_of_number, time_of_text
@@ -60,16 +64,16 @@ def window(
     """
     loaded = load_config(config)
     wanted = _wanted(config, loaded, metric, group)
-    step = wanted.section.cadence or 1
+    step = expect(wanted.parts.at, Steps).length
     span, moment = _length(length, step), _end(end, step)
     with _history(loaded, wanted, input_) as history:
         answer = history.answer(history.end if moment is None else moment, span)
     if answer.start < answer.first:
         say(f"shoal: note: nothing was before {iso(answer.first)}, when the first step began")
     fields = _fields(wanted, answer)
-    if _drowns(wanted.section, answer):
+    if _drowns(wanted.parts, answer):
         say("shoal: note: the noise is wider than the range of the values, so that this mean says nothing")
-    result(fields, as_json=as_json, text=lambda: _text(wanted.section.statistic, fields))
+    result(fields, as_json=as_json, text=lambda: _text(wanted.parts.statistic, fields))
 
 
 @contextmanager
@@ -87,39 +91,39 @@ def _history(loaded: Config, wanted: Wanted, path: str | None) -> Iterator[Histo
 
 
 def _wanted(path: Path, loaded: Config, name: str, group: str | None) -> Wanted:
-    section = next((metric for metric in loaded.metric if metric.name == name), None)
-    if section is None:
-        names = ", ".join(metric.name for metric in loaded.metric)
+    metric = next((metric for metric in loaded.metrics if metric.name == name), None)
+    if metric is None:
+        names = ", ".join(metric.name for metric in loaded.metrics)
         raise _usage("--metric", f"there is no metric {name!r}; name one of: {names}")
-    if section.protects_presence:
+    if metric.protects_presence:
         raise ConfigError(
             f'{path}: metric "{name}" has relation {ADD_REMOVE}, whose releases tell their own window alone; for '
             "another one add a metric with a decay window of that length"
         )
-    if not tells_windows(section):
+    if not tells_windows(metric):
         raise ConfigError(
             f'{path}: metric "{name}" releases nothing that windows are made of; that needs decay = {{ kind = '
             '"all-windows" } in a metric of its own, or a new version'
         )
-    if group is None and section.group is not None:
+    if group is None and metric.place is not None:
         raise _usage("--group", f'metric "{name}" has groups; name one')
-    if group is not None and section.group is None:
+    if group is not None and metric.place is None:
         raise _usage("--group", f'metric "{name}" has no groups; leave it out')
-    return Wanted(loaded.kafka.app, section, Stepped.of(section), group or "")
+    return Wanted(loaded.kafka.app, metric, Stepped.of(metric), group or "")
 
 
-def _length(text: str, step: int) -> int:
+def _length(text: str, step: Even) -> int:
     try:
         length = parse_duration(text)
     except ValueError as error:
         raise _usage("--length", str(error)) from None
-    if not length or length % step:
-        least = format_duration(max(1, length // step) * step)
-        raise _usage("--length", f"{text!r} is no multiple of the step, {format_duration(step)}; say {least}")
+    if not length or not step.divides(length):
+        least, every = (format_duration(step.span(count)) for count in (max(1, step.fits(length)), 1))
+        raise _usage("--length", f"window length {text!r} is no multiple of the step, {every}; say {least}")
     return length
 
 
-def _end(text: str, step: int) -> int | None:
+def _end(text: str, step: Even) -> int | None:
     """The end in microseconds; None: the last one there is."""
     if text == LAST:
         return None
@@ -127,10 +131,12 @@ def _end(text: str, step: int) -> int | None:
     moment = time_of_text(text) if number is None else time_of_number(Decimal(number))
     if moment is None:
         raise _usage("--end", f"{text!r} is no time; say {LAST}, an ISO 8601 time or seconds since the epoch")
-    if moment % step:
-        before = moment - moment % step
-        nearest = " or ".join(iso(time) for time in (before, before + step) if time >= EARLIEST)
-        raise _usage("--end", f"{text!r} is no end of a step of {format_duration(step)}; say {nearest}")
+    if not step.divides(moment):
+        before = step.start(step.index(moment))
+        nearest = " or ".join(iso(time) for time in (before, step.end_after(moment)) if time >= EARLIEST)
+        raise _usage(
+            "--end", f"window end {text!r} is no end of a step of {format_duration(step.microseconds)}; say {nearest}"
+        )
     return moment
 
 
@@ -142,11 +148,11 @@ def _usage(option: str, message: str) -> typer.BadParameter:
 
 
 def _fields(wanted: Wanted, answer: Answer) -> dict[str, Any]:
-    section, estimate = wanted.section, answer.estimate
+    metric, estimate = wanted.parts, answer.estimate
     return {
-        "metric": section.name,
+        "metric": metric.name,
         "group": wanted.group or None,
-        "version": section.version,
+        "version": metric.version,
         "start": iso(answer.start),
         "end": iso(answer.end),
         "value": None if estimate is None else estimate.value,
@@ -158,11 +164,11 @@ def _fields(wanted: Wanted, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _drowns(section: MetricSection, answer: Answer) -> bool:
+def _drowns(metric: Parts, answer: Answer) -> bool:
     """Whether a mean has more noise than its range has room: a clamped value alone does not show it."""
-    if section.statistic != "mean" or answer.estimate is None:
+    if not isinstance(metric.of, Mean) or answer.estimate is None:
         return False
-    low, high = section.ranges[0]
+    low, high = metric.of.values.ranges[0]
     return bool(answer.estimate.noise_sd > high - low)
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from shoal.agents.demo.progress import ReceivedRelease
+from shoal.agents.demo.progress import interval
 from shoal.agents.simulate.truth import Truth
+from shoal.models.releases.record import Release
 from shoal.models.times import iso
 
 
@@ -20,17 +21,17 @@ class SlotOutcome:
     margins: list[float] = field(default_factory=list)  # halves of their noise intervals
 
 
-def outcomes(releases: Iterable[ReceivedRelease], truth: Mapping[tuple[int, str], Truth]) -> list[SlotOutcome]:
+def outcomes(releases: Iterable[Release], truth: Mapping[tuple[int, str], Truth]) -> list[SlotOutcome]:
     """Compare releases with the truth; slots in order of time."""
     slots: dict[int, SlotOutcome] = {}
     for release in releases:
-        slot = slots.setdefault(release.at, SlotOutcome(release.at))
-        fields = release.fields
-        if fields["value"] is None:
+        slot = slots.setdefault(release.time, SlotOutcome(release.time))
+        if not release.released:
             slot.not_released += 1
-        else:
-            slot.errors.append(abs(fields["value"] - truth[release.at, release.group].mean))
-            slot.margins.append((fields["high"] - fields["low"]) / 2)
+            continue
+        value, low, high = interval(release)
+        slot.errors.append(abs(value - truth[release.time, release.group or ""].mean))
+        slot.margins.append((high - low) / 2)
     return [slots[at] for at in sorted(slots)]
 
 

@@ -100,7 +100,7 @@ class PlacesScene(Scene):
         return board(progress, f"released up to {hour(slots[-1].at)}" if slots else "", table)
 
     def conclude(self, progress: DemoProgress, folder: Path, verdict: str) -> Conclusion:
-        lines = enumerate(release.raw for release in progress.ordered())
+        lines = enumerate(progress.ordered())
         drawn = {"picture": folder / PICTURE, "page": folder / PAGE}
         with drawn["picture"].open("wb") as picture, drawn["page"].open("wb") as page:
             draw_map(read_places(lines, "releases", METRIC), picture, page, "speed, km/h", verdict)

@@ -10,6 +10,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from shoal.agents.demo.progress import interval
 from shoal.agents.demo.shop.outcome import SCALES, MetricOutcome, heading, sentences
 from shoal.agents.pictures import INK, QUIET, STYLE
 
@@ -43,10 +44,10 @@ def draw(metrics: list[MetricOutcome], path: Path, verdict: str) -> None:
 
 def _panel(panel: Axes, metric: MetricOutcome) -> None:
     """Interval, estimate and truth of one metric."""
-    first, last = SCALES[metric.section.name]
-    days = [release.at / DAY for release in metric.releases]
+    first, last = SCALES[metric.metric.name]
+    days = [release.time / DAY for release in metric.releases]
     numbers = {
-        name: [_number(release.fields[name]) for release in metric.releases] for name in ("value", "low", "high")
+        name: [_number(getattr(release, name)) for release in metric.releases] for name in ("value", "low", "high")
     }
     panel.fill_between(days, numbers["low"], numbers["high"], color=BAND, linewidth=0)
     panel.plot(days, numbers["value"], color=ESTIMATE, linewidth=1.3)
@@ -59,7 +60,7 @@ def _panel(panel: Axes, metric: MetricOutcome) -> None:
     panel.set_ylabel("dollars")
     panel.yaxis.set_label_coords(-0.058, 0.5)
     panel.yaxis.set_major_formatter(lambda y, _: f"{y:,.0f}".replace("-", "\N{MINUS SIGN}"))
-    for x, text, style in ((0.0, metric.section.name, NAME_STYLE), (0.135, heading(metric), HEADING_STYLE)):
+    for x, text, style in ((0.0, metric.metric.name, NAME_STYLE), (0.135, heading(metric), HEADING_STYLE)):
         panel.annotate(text, (x, 1), (0, 15), "axes fraction", textcoords="offset points", va="baseline", **style)
     _label_ends(panel, metric, days[-1])
     _mark_activations(panel, metric)
@@ -72,17 +73,16 @@ def _number(value: float | None) -> float:
 
 def _label_ends(panel: Axes, metric: MetricOutcome, end: float) -> None:
     """Names and last numbers where the lines end, kept apart where the lines meet."""
-    fields, truth = metric.last, metric.truths[-1]
-    first, last = SCALES[metric.section.name]
+    (value, low, high), truth = interval(metric.last), metric.truths[-1]
+    first, last = SCALES[metric.metric.name]
     row = (last - first) * ROW_INCHES / panel.get_position().height / HEIGHT
-    middle = min(max((fields["value"] + truth) / 2, first + 2 * row), last - row)
-    half = max(min(abs(fields["value"] - truth), last - first), row) / 2
-    up = half if fields["value"] >= truth else -half
-    half_width = (fields["high"] - fields["low"]) / 2
+    middle = min(max((value + truth) / 2, first + 2 * row), last - row)
+    half = max(min(abs(value - truth), last - first), row) / 2
+    up = half if value >= truth else -half
     labels = (
-        (middle + up, f"estimate {fields['value']:,.2f}", ESTIMATE),
+        (middle + up, f"estimate {value:,.2f}", ESTIMATE),
         (middle - up, f"true mean {truth:,.2f}", TRUTH),
-        (middle - half - row, f"noise \N{PLUS-MINUS SIGN}{half_width:,.2f}", NOISE),
+        (middle - half - row, f"noise \N{PLUS-MINUS SIGN}{(high - low) / 2:,.2f}", NOISE),
     )
     for y, label, color in labels:
         text = label.replace("-", "\N{MINUS SIGN}")
@@ -91,13 +91,14 @@ def _label_ends(panel: Axes, metric: MetricOutcome, end: float) -> None:
 
 def _mark_activations(panel: Axes, metric: MetricOutcome) -> None:
     """A numbered circle where a level began to count."""
-    top = SCALES[metric.section.name][1]
+    top = SCALES[metric.metric.name][1]
     for level in metric.activations:
-        at = float(_day(date.fromisoformat(level["at"][:10])))
+        at = float(_day(level.at.date()))
         panel.axvline(at, color=QUIET, linewidth=0.7, linestyle=(0, (2, 2)))
         panel.plot(at, top, "o", markersize=9.5, color="white", markeredgecolor=INK, clip_on=False, zorder=5)
-        number = str(level["level"])
-        panel.text(at, top, number, size=6.5, color=INK, weight="bold", ha="center", va="center_baseline", zorder=6)
+        panel.text(
+            at, top, str(level.level), size=6.5, color=INK, weight="bold", ha="center", va="center_baseline", zorder=6
+        )
 
 
 def _dates(panel: Axes) -> None:
@@ -117,7 +118,7 @@ def _day(day: date) -> int:
 
 def _caption(metrics: list[MetricOutcome], verdict: str) -> str:
     """Write what was left out, what activated and what did not, below the panels."""
-    paragraphs = [f"{metric.section.name}: {'; '.join(sentences(metric))}." for metric in metrics]
+    paragraphs = [f"{metric.metric.name}: {'; '.join(sentences(metric))}." for metric in metrics]
     legend = (
         "Light blue: where 95 % of the noise stays; what is left out comes on top. Circles: levels as they activate."
     )

@@ -12,17 +12,14 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO
 
-import orjson
-
 from shoal.agents.audit import key_file
 from shoal.agents.demo.processes import start, stop
-from shoal.agents.demo.progress import ReceivedRelease
 from shoal.agents.demo.shop.outcome import MetricOutcome
 from shoal.agents.demo.shop.purchases import FILE, Purchases
 from shoal.agents.input.event_file import EventFile
 from shoal.models.config.file import load
 from shoal.models.errors import InputError
-from shoal.models.times import time_of_text
+from shoal.models.releases.record import Release, record_of
 
 CONFIG = """\
 # What `shoal demo` ran beside its stream: the average purchase, by relation add-remove.
@@ -88,10 +85,8 @@ def outcome(folder: Path, purchases: Purchases) -> MetricOutcome | None:
     file = folder / RELEASES
     if not file.exists():
         return None
-    releases = []
-    for raw in file.read_bytes().splitlines():
-        fields = orjson.loads(raw)
-        releases.append(ReceivedRelease(time_of_text(fields["at"]) or 0, NAME, "", fields["seq"], raw, fields))
-    (section,) = load(folder / "presence.toml").metric
-    truths = [purchases.true_mean(release.at) for release in releases]
-    return MetricOutcome(section, releases, truths, [], purchases)
+    records = map(record_of, file.read_bytes().splitlines())
+    releases = [record for record in records if isinstance(record, Release)]
+    (metric,) = load(folder / "presence.toml").metrics
+    truths = [purchases.true_mean(release.time) for release in releases]
+    return MetricOutcome(metric, releases, truths, [], purchases)

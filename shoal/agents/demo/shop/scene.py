@@ -8,7 +8,7 @@ from typing import Self
 from rich.console import RenderableType
 from rich.text import Text
 
-from shoal.agents.demo.progress import DemoProgress, Due, ReceivedRelease
+from shoal.agents.demo.progress import DemoProgress, Due, interval
 from shoal.agents.demo.scene import Conclusion, Scene
 from shoal.agents.demo.shop import presence
 from shoal.agents.demo.shop.outcome import SCALES, final, outcomes, summary
@@ -16,7 +16,8 @@ from shoal.agents.demo.shop.picture import draw
 from shoal.agents.demo.shop.purchases import FILE, Purchases
 from shoal.agents.demo.view import board, gauge, plain_table
 from shoal.models.config.file import Config
-from shoal.models.times import end_of_tick, iso
+from shoal.models.releases.record import Activation, Release
+from shoal.models.times import iso
 
 # Two metrics of one topic, each with one promise: all values of a person, for ever, epsilon = 1.
 #
@@ -82,32 +83,33 @@ class ShopScene(Scene):
     def due(self, config: Config) -> Due:
         """The release after the very last purchase, of each metric."""
         last = self.purchases.times[-1]
-        return {metric.name: {end_of_tick(last, metric.cadence or 1): 1} for metric in config.metric}
+        lengths = {metric.name: metric.length for metric in config.metrics}
+        return {name: {length.end(length.index(last)): 1} for name, length in lengths.items() if length is not None}
 
     def line(self, progress: DemoProgress) -> str:
-        lasts = [last for metric in progress.config.metric if (last := progress.last(metric.name))]
+        lasts = [last for metric in progress.config.metrics if (last := progress.last(metric.name))]
         if not lasts:
             return ""
         estimates = ", ".join(f"{last.metric} {_estimate(last)}" for last in lasts)
-        return f"{_day(lasts[0])}: {estimates}; true mean {self.purchases.true_mean(lasts[0].at):.2f}"
+        return f"{_day(lasts[0])}: {estimates}; true mean {self.purchases.true_mean(lasts[0].time):.2f}"
 
     def board(self, progress: DemoProgress) -> RenderableType:
-        first = progress.last(progress.config.metric[0].name)
+        first = progress.last(progress.config.metrics[0].name)
         table = plain_table("dollars", "true mean", "estimate", "noise interval")
         table.add_column(Text.assemble(*LEGEND), no_wrap=True)
         activated: list[RenderableType] = []
-        for metric in progress.config.metric:
+        for metric in progress.config.metrics:
             table.add_row(metric.name, *self._row(metric.name, progress.last(metric.name)))
-            levels = [f"{fields['level']} since {fields['at'][:10]}" for fields in progress.activated(metric.name)]
+            levels = [f"{each.level} since {_day(each)}" for each in progress.activated(metric.name)]
             if levels:
                 activated.append(Text(f"{metric.name}: activated level {', '.join(levels)}", "dim"))
         return board(progress, "" if first is None else f"released up to {_day(first)}", table, *activated)
 
-    def _row(self, metric: str, last: ReceivedRelease | None) -> list[str | Text]:
+    def _row(self, metric: str, last: Release | None) -> list[str | Text]:
         if last is None:
             return ["", "waiting"]
-        value, low, high = (last.fields[name] for name in ("value", "low", "high"))
-        truth = self.purchases.true_mean(last.at)
+        value, low, high = interval(last)
+        truth = self.purchases.true_mean(last.time)
         drawn = gauge(value, low, high, truth, SCALES[metric])
         return [f"{truth:.2f}", Text(f"{value:.2f}", "bold cyan"), f"{low:.2f} to {high:.2f}", drawn]
 
@@ -120,9 +122,10 @@ class ShopScene(Scene):
         return Conclusion([first, *summary(shown)], {"picture": picture}, final(metrics, hidden))
 
 
-def _estimate(release: ReceivedRelease) -> str:
-    return f"{release.fields['value']:.2f} [{release.fields['low']:.2f}, {release.fields['high']:.2f}]"
+def _estimate(release: Release) -> str:
+    value, low, high = interval(release)
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def _day(release: ReceivedRelease) -> str:
-    return iso(release.at)[:10]
+def _day(record: Release | Activation) -> str:
+    return iso(record.time)[:10]

@@ -12,13 +12,19 @@ from fractions import Fraction
 from typing import Any
 
 from shoal.mechanisms.observed import Observed
-from shoal.mechanisms.plan import Column, Line, Noise, Plan, Spec, Table, head, varied
+from shoal.mechanisms.outlook import cap_of
+from shoal.mechanisms.parts.hides import AddRemove
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import Distribution
+from shoal.mechanisms.parts.per import Keys
+from shoal.mechanisms.parts.variants import with_samples
+from shoal.mechanisms.plan import Column, Line, Noise, Plan, Table, budget_words, head, quotient_noise, where_of
 from shoal.mechanisms.two_sided.estimates import LEAST_COUNT
-from shoal.mechanisms.two_sided.per_slot import keys
+from shoal.mechanisms.two_sided.per_slot import bounding
 from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
 from shoal.mechanisms.two_sided.plan import MIDDLE, NO_EVENTS
 from shoal.mechanisms.two_sided.words import people
-from shoal.mechanisms.words import duration, exact_duration, exact_text, number, percent, samples
+from shoal.mechanisms.words import duration, exact_duration, number, percent, samples
 from shoal.mechanisms.workload import YEAR, Stated, bias
 
 FACTORS = (1 / 4, 1 / 2, 1, 2, 4)  # of users, and of max_contributions
@@ -35,16 +41,16 @@ class Work:
     classes: tuple[tuple[float, float], ...] = ((1.0, 1.0),)  # part of the users, samples of each beside the average
 
     @classmethod
-    def of(cls, spec: Spec, stated: Stated) -> "Work":
-        cells = (stated.cells or stated.groups or 1) if keys.has_cells(spec) else 1
-        each = spec.contribution_limit / slots_of(spec) if stated.samples is None else stated.samples
-        mean = float(each * slots_of(spec))  # which a user gives at once, or slot by slot: the cap is one over all
+    def of(cls, metric: Metric, stated: Stated) -> "Work":
+        cells = (stated.cells or stated.groups or 1) if isinstance(metric.per, Keys) else 1
+        each = metric.samples / slots_of(metric) if stated.samples is None else stated.samples
+        mean = float(each * slots_of(metric))  # which a user gives at once, or slot by slot: the cap is one over all
         classes = stated.pattern(stated.users, mean).classes
         return cls(stated.users, float(each), cells, tuple((share, size / mean) for share, size in classes))
 
-    def counted(self, spec: Spec) -> float:
+    def counted(self, metric: Metric) -> float:
         """The samples of a user in a slot that count, on average."""
-        most = float(spec.contribution_limit / slots_of(spec))
+        most = float(metric.samples / slots_of(metric))
         return sum(share * min(self.samples * size, most) for share, size in self.classes)
 
     @property
@@ -77,19 +83,19 @@ class Look:
         return [number(self.samples), number(self.count_sd), number(self.noise_sd)]
 
 
-def slots_of(spec: Spec) -> int:
+def slots_of(metric: Metric) -> int:
     """The slots that a unit may be in; of one without end those until the metric's, or a year of them."""
-    period = spec.privacy_unit.period
-    if period is not None:
-        return int(period // spec.slot)
-    return YEAR if spec.end is None else int((spec.end - spec.start) // spec.slot)
+    period = metric.unit.period
+    if period is None and isinstance(metric.hides, AddRemove) and metric.hides.end is not None:
+        period = metric.hides.end - metric.hides.start
+    return YEAR if period is None else metric.every.fits(period)
 
 
-def look(spec: Spec, work: Work, users: float, made: SidedSlots | None = None) -> Look:
+def look(metric: Metric, work: Work, users: float, made: SidedSlots | None = None) -> Look:
     """A cell's release under these settings, with so many of the workload's users in its slot."""
-    made = made or SidedSlots.of(spec)
-    low, high = map(float, spec.ranges[0])
-    each = work.counted(spec)
+    made = made or SidedSlots.of(metric)
+    low, high = map(float, metric.ranges[0])
+    each = work.counted(metric)
     counted = users * each / work.cells
     is_enough = counted >= LEAST_COUNT * made.count_sd
     width = high - low if made.distribution is None else 1.0
@@ -104,19 +110,21 @@ def _noise_sd(made: SidedSlots, counted: float, width: float) -> float:
     return width * MIDDLE * made.count_sd / math.sqrt(len(made.sides.names)) / counted
 
 
-def final_noise(spec: Spec, users: int) -> Noise:
+def final_noise(metric: Metric, users: int) -> Noise:
     """The noise of a cell that all users are in, each with all samples that count.
 
     Raises:
         ValueError: the mechanism refuses the settings.
     """
-    found = look(spec, Work.of(spec, Stated(users, None, None)), users)
-    low, high = map(float, spec.ranges[0])
-    width = 1.0 if spec.statistic == keys.DISTRIBUTION else high - low
-    return Noise(math.inf if found.noise_sd is None else found.noise_sd, width)
+    found = look(metric, Work.of(metric, Stated(users, None, None)), users)
+    low, high = map(float, metric.ranges[0])
+    width = 1.0 if isinstance(metric.of, Distribution) else high - low
+    return quotient_noise(metric, math.inf if found.noise_sd is None else found.noise_sd, width)
 
 
-def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None) -> list[Plan]:
+def plans(
+    metric: Metric, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None
+) -> list[Plan]:
     """The plan of a metric.
 
     Raises:
@@ -124,12 +132,12 @@ def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], No
     """
     if isinstance(workload, Observed):
         raise ValueError(NO_EVENTS)
-    work = Work.of(spec, workload)
-    report = _Report(spec, work)
+    work = Work.of(metric, workload)
+    report = _Report(metric, work)
     return [
         Plan(
-            spec, report.title(), report.workload(), work.users, [*report.tables()], report.recommended(),
-            [*report.advice()], report.fields(), final_noise(spec, work.users),
+            metric, report.title(), report.workload(), work.users, [*report.tables()], report.recommended(),
+            [*report.advice()], report.fields(), final_noise(metric, work.users),
         )
     ]  # fmt: skip
 
@@ -137,24 +145,24 @@ def plans(spec: Spec, workload: Stated | Observed, advance: Callable[[float], No
 class _Report:
     """The words and tables of a plan."""
 
-    def __init__(self, spec: Spec, work: Work) -> None:
-        self._spec, self._work = spec, work
-        self._selection = keys.selection_of(spec)
-        self._configured = look(spec, work, work.users)
-        self._by_users = [look(spec, work, work.users * factor) for factor in FACTORS]
-        caps = sorted({max(1, round(spec.contribution_limit * factor)) for factor in FACTORS})
+    def __init__(self, metric: Metric, work: Work) -> None:
+        self._metric, self._work = metric, work
+        self._selection = bounding.selection_of(metric)
+        self._configured = look(metric, work, work.users)
+        self._by_users = [look(metric, work, work.users * factor) for factor in FACTORS]
+        caps = sorted({max(1, round(metric.samples * factor)) for factor in FACTORS})
         self._by_cap: list[tuple[int, Look]] = [
-            (cap, look(varied(spec, max_contributions=cap), work, work.users)) for cap in caps
+            (cap, look(with_samples(metric, cap), work, work.users)) for cap in caps
         ]
         self._by_share = [] if self._selection is None else [*self._shares()]
 
     def _shares(self) -> Iterator[tuple[Fraction, int, Look]]:
         """Parts of epsilon that find cells, with whom they need, and the release of a cell that has just so many."""
         for share in sorted({*SHARES, self._share()}):
-            epsilon = self._spec.epsilon * share
-            needed = people(keys.finding(self._spec, epsilon), 1)
-            made = replace(SidedSlots.of(self._spec), epsilon=self._spec.epsilon - epsilon)
-            yield share, needed, look(self._spec, self._work, needed * self._work.cells, made)
+            epsilon = self._metric.budget.epsilon * share
+            needed = people(bounding.finding(self._metric, epsilon), 1)
+            made = replace(SidedSlots.of(self._metric), epsilon=self._metric.budget.epsilon - epsilon)
+            yield share, needed, look(self._metric, self._work, needed * self._work.cells, made)
 
     def _best_cap(self) -> int:
         """The cap of the least error; of equal ones the largest, which leaves out least."""
@@ -164,13 +172,11 @@ class _Report:
         return f"max_contributions {self._best_cap()}"
 
     def title(self) -> str:
-        spec = self._spec
-        delta = f", delta {exact_text(spec.delta)}" if spec.delta else ""
-        where = "cell" if spec.cell else "group" if spec.group else "place"
+        metric = self._metric
         return (
-            f"{spec.name}: {spec.statistic} of {spec.values[0]} for every {where} and {duration(spec.slot)}, relation "
-            f"add-remove, epsilon {exact_text(spec.epsilon)}{delta} of each {spec.privacy_unit.words()}, "
-            f"max_contributions {spec.contribution_limit}"
+            f"{metric.name}: {metric.statistic} of {metric.names[0]} for every {where_of(metric)} and "
+            f"{duration(metric.every.microseconds)}, relation "
+            f"add-remove, {budget_words(metric)}, max_contributions {metric.samples}"
         )
 
     def workload(self) -> str:
@@ -184,7 +190,7 @@ class _Report:
         lines = [Line([number(at.users), *at.cells], at.users == self._work.users) for at in self._by_users]
         what_of = (
             "that of the cumulative shares, on average over the bins"
-            if self._spec.statistic == keys.DISTRIBUTION
+            if isinstance(self._metric.of, Distribution)
             else "that of a mean in the middle of its range: at an end it is 1.41 times that"
         )
         remarks = [
@@ -193,7 +199,7 @@ class _Report:
         ]
         yield Table("a cell, by users in a slot; bold: as stated", [Column("users"), *what], lines, remarks)
         rows = [
-            Line([str(cap), *at.cells, percent(1 - self._kept(cap))], cap == self._spec.contribution_limit)
+            Line([str(cap), *at.cells, percent(1 - self._kept(cap))], cap == self._metric.samples)
             for cap, at in self._by_cap
         ]
         columns = [Column("cap"), *what, Column("left out")]
@@ -202,7 +208,7 @@ class _Report:
             yield self._of_shares()
 
     def _kept(self, cap: int) -> float:
-        return self._work.counted(varied(self._spec, max_contributions=cap)) / self._work.samples
+        return self._work.counted(with_samples(self._metric, cap)) / self._work.samples
 
     def _of_shares(self) -> Table:
         columns = [Column("share"), Column("users needed"), Column("noise of value there")]
@@ -214,7 +220,8 @@ class _Report:
         return Table("selection.epsilon, in parts of epsilon; bold: as configured", columns, rows, remarks)
 
     def _share(self) -> Fraction:
-        return keys.selection_epsilon(self._spec) / Fraction(self._spec.epsilon)
+        budget = self._metric.budget
+        return Fraction(budget.select, budget.epsilon)
 
     def advice(self) -> Iterator[str]:
         if self._selection is not None:
@@ -226,14 +233,14 @@ class _Report:
             yield "there are too few samples to release a mean: it needs more users in a cell, or more epsilon"
 
     def fields(self) -> dict[str, Any]:
-        spec, work = self._spec, self._work
+        metric, work = self._metric, self._work
         return {
-            **head(spec, 0, private=True),
-            "delta": float(spec.delta),
-            "unit": spec.unit,
-            "relation": spec.relation,
-            "max_contributions": spec.max_contributions,
-            "slot": exact_duration(spec.slot),
+            **head(metric, 0, private=True),
+            "delta": float(metric.budget.delta),
+            "unit": metric.unit.name,
+            "relation": metric.hides.relation,
+            "max_contributions": cap_of(metric),
+            "slot": exact_duration(metric.every.microseconds),
             "workload": {"users": work.users, "samples_per_user": work.samples, "cells": work.cells},
             "by_users": [at.fields() for at in self._by_users],
             "recommended": {"max_contributions": self._best_cap()},

@@ -24,49 +24,51 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from shoal.mechanisms import check
-from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.bins.shares import BINS, QUANTILES
 from shoal.mechanisms.error_bars import noise_quantile, noise_sd
-from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.grid import Grid, grid_of
 from shoal.mechanisms.groups import Closed, IsHome, NoneHidden, NothingKept, Rows, everywhere
-from shoal.mechanisms.moments import GRID, Moments
+from shoal.mechanisms.moments import Moments
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
+from shoal.mechanisms.parts import of as statistics
+from shoal.mechanisms.parts.by import TwoSided as ByTwoSided
+from shoal.mechanisms.parts.expect import expect
+from shoal.mechanisms.parts.hides import AddRemove
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.per import One
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
-from shoal.mechanisms.spec import ADD_REMOVE, USER_SLOT, Spec
 from shoal.mechanisms.statistic import (
     LEAST_EPSILON,
     PART_BITS,
     Activation,
-    Bounder,
     Contribution,
     Estimate,
     OneByOne,
     OnGrid,
 )
 from shoal.mechanisms.two_sided import estimates
-from shoal.mechanisms.two_sided.accounts import UnitAccounts
+from shoal.mechanisms.two_sided.bounding import declared_of
 from shoal.mechanisms.two_sided.came import NEWCOMERS
 from shoal.mechanisms.two_sided.candidates import WORDS, weight_of
 from shoal.mechanisms.two_sided.estimates import Sided
 from shoal.mechanisms.two_sided.groups import DeclaredGroups
-from shoal.mechanisms.two_sided.keys import TWO_SIDED
-from shoal.mechanisms.two_sided.per_slot import keys, words
+from shoal.mechanisms.two_sided.per_slot import bounding, words
 from shoal.mechanisms.two_sided.per_slot.distribution import Distribution
 from shoal.mechanisms.two_sided.sides import ThreeSides, TwoSides
 
-Name = Literal["slot-mean", "slot-mean-variance", "slot-distribution"]
+Of = statistics.Mean | statistics.MeanVariance | statistics.Distribution
 
 
 @dataclass(frozen=True, kw_only=True)
 class SidedSlots(OnGrid):
     """All public parameters of a statistic per slot that protects presence."""
 
-    statistic: Name
-    algorithm: str = TWO_SIDED
+    statistic: type[Of]
+    algorithm: str = ByTwoSided.name
     grid: Grid
     epsilon: Fraction  # of what is released; finding cells has its own
     max_contributions: int = 1  # m: of a unit, in all its slots and cells together
@@ -84,64 +86,53 @@ class SidedSlots(OnGrid):
             raise ValueError(f"epsilon must be at least {LEAST_EPSILON}: below it the noise is beyond all numbers")
         _ = self.distribution, self.grid.squares if self.packing else None  # what they refuse, they refuse now
 
-    # ---------------------------------------------------------------- of a metric's keys
+    # ---------------------------------------------------------------- of a metric's parts
 
-    statistics: ClassVar[tuple[str, ...]] = keys.STATISTICS
-    algorithms: ClassVar[tuple[str, ...]] = (TWO_SIDED,)
-    relation: ClassVar[str] = ADD_REMOVE
     apart: ClassVar[bool] = False  # delta of several units is that of a group, which is never too little
     shared: ClassVar[bool] = False
 
-    takes, check = staticmethod(keys.takes), staticmethod(keys.check)
-    is_clamped = staticmethod(keys.is_clamped)
+    @classmethod
+    def clauses(cls, metric: Metric, loss: str) -> Iterator[str]:
+        return words.clauses(metric, loss, cls.of(metric).count_sd)
 
-    @staticmethod
-    def defaults(statistic: str) -> dict[str, Any]:
-        squares = {"grid": GRID} if statistic == "slot-mean-variance" else {}
-        return {"unit": USER_SLOT, "algorithm": TWO_SIDED} | squares
+    accounts = staticmethod(bounding.accounts_of)
 
     @classmethod
-    def clauses(cls, spec: Spec, loss: str) -> Iterator[str]:
-        made = cls.of(spec)
-        return words.clauses(spec, loss, made.count_sd)
-
-    @staticmethod
-    def accounts(spec: Spec, bounder: Bounder, site: Site) -> UnitAccounts:
-        return UnitAccounts(keys.rule_of(spec), site)
-
-    @classmethod
-    def of(cls, spec: Spec) -> "SidedSlots":
-        slot = spec.slot or 1
+    def of(cls, metric: Metric) -> "SidedSlots":
+        what = expect(metric.of, statistics.Mean, statistics.MeanVariance, statistics.Distribution)
+        hides, length = expect(metric.hides, AddRemove), metric.every
+        bins: dict[str, Any] = (
+            {"bins": what.bins, "quantiles": what.quantiles} if isinstance(what, statistics.Distribution) else {}
+        )
         return cls(
-            statistic=spec.statistic,  # type: ignore[arg-type]  # one of them: the keys were checked
-            grid=Grid(*spec.ranges[0], spec.grid),
-            epsilon=spec.epsilon - keys.selection_epsilon(spec),
-            max_contributions=spec.contribution_limit,
-            clamps=keys.is_clamped(spec),
-            bins=keys.bins_of(spec),
-            quantiles=QUANTILES if spec.quantiles is None else spec.quantiles,
-            groups=spec.groups if keys.has_cells(spec) else ("",),
-            first=(spec.start or 0) // slot,
-            end=None if spec.end is None else spec.end // slot,
-            selection=keys.selection_of(spec),
+            statistic=type(what),
+            grid=grid_of(what.values),
+            epsilon=metric.budget.left,
+            max_contributions=metric.samples,
+            clamps=what.clamp,
+            groups=("",) if isinstance(metric.per, One) else declared_of(metric),
+            first=length.index(hides.start),
+            end=None if hides.end is None else length.index(hides.end),
+            selection=bounding.selection_of(metric),
+            **bins,
         )
 
     # ---------------------------------------------------------------- what it is
 
     @property
     def packing(self) -> Moments | None:
-        return Moments(self.grid.steps) if self.statistic == "slot-mean-variance" else None
+        return Moments(self.grid.steps) if self.statistic is statistics.MeanVariance else None
 
     @cached_property
     def distribution(self) -> Distribution | None:
         """What is told of samples by bins; None of a mean."""
-        if self.statistic != keys.DISTRIBUTION:
+        if self.statistic is not statistics.Distribution:
             return None
         return Distribution(self.bins, self.quantiles, self.grid, self.max_contributions / self.epsilon)
 
     @cached_property
     def sides(self) -> TwoSides | ThreeSides:
-        return (ThreeSides if self.statistic == "slot-mean-variance" else TwoSides)(self.grid.steps)
+        return (ThreeSides if self.statistic is statistics.MeanVariance else TwoSides)(self.grid.steps)
 
     @property
     def scale(self) -> Fraction:
@@ -201,7 +192,7 @@ class SidedSlots(OnGrid):
             return replace(self.distribution.estimate(noisy), details={"mechanism": self.mechanism})
         law = ((self.scale, 1),)
         sided = Sided(noisy, 1, self.sides.width, noise_sd(law), noise_quantile(law))
-        make = estimates.mean if self.statistic == "slot-mean" else estimates.mean_and_variance
+        make = estimates.mean if self.statistic is statistics.Mean else estimates.mean_and_variance
         made = make(self.grid, self.sides.places, sided, clamps=self.clamps)
         return replace(made, details={"mechanism": self.mechanism})
 

@@ -3,26 +3,28 @@
 from collections.abc import Iterator
 
 from shoal.mechanisms.error_bars import six_digits
+from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.per import Keys
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
-from shoal.mechanisms.spec import Spec
-from shoal.mechanisms.two_sided.per_slot import keys
+from shoal.mechanisms.two_sided.bounding import declared_of
+from shoal.mechanisms.two_sided.per_slot import bounding
 from shoal.mechanisms.two_sided.words import people
 from shoal.mechanisms.words import exact_text, many, number
 
 
-def clauses(spec: Spec, loss: str, count_sd: float) -> Iterator[str]:
+def clauses(metric: Metric, loss: str, count_sd: float) -> Iterator[str]:
     """What is protected, which cells are released, and how exact the count is."""
-    unit = spec.privacy_unit
+    unit, slot = metric.unit, metric.every.microseconds
     yield loss
-    shared = ["cells"] * keys.has_cells(spec) + ["slots"] * (unit.period != spec.slot)
+    shared = ["cells"] * isinstance(metric.per, Keys) + ["slots"] * (unit.period != slot)
     where = f", over all {' and '.join(shared)} together" if shared else ""
-    yield f"at most {many(spec.contribution_limit, 'sample')} of a {unit.words()} count{where}"
-    selection = keys.selection_of(spec)
+    yield f"at most {many(metric.samples, 'sample')} of a {unit.words()} count{where}"
+    selection = bounding.selection_of(metric)
     if selection is not None:
-        yield from _found(spec, selection)
-    elif spec.groups is not None:
+        yield from _found(unit.words(), selection)
+    elif (declared := declared_of(metric)) is not None:
         yield (
-            f"the {many(len(spec.groups), 'cell')} of groups are public, and released in every slot from start on "
+            f"the {many(len(declared), 'cell')} of groups are public, and released in every slot from start on "
             "whether anybody is there or not; records elsewhere do not count"
         )
     yield (
@@ -31,8 +33,8 @@ def clauses(spec: Spec, loss: str, count_sd: float) -> Iterator[str]:
     )
 
 
-def _found(spec: Spec, selection: FirstCrossing) -> Iterator[str]:
-    unit, count = spec.privacy_unit.words(), len(selection.weights)
+def _found(unit: str, selection: FirstCrossing) -> Iterator[str]:
+    count = len(selection.weights)
     yield (
         f"cells that nobody declared are found in each slot anew, with epsilon = {exact_text(selection.epsilon)} of "
         f"that and its delta: one is released once about {people(selection, 1)} have come to it, each a {unit}"

@@ -269,11 +269,11 @@ def test_a_metric_says_that_its_guarantee_does_not_rest_on_sigma() -> None:
         "epsilon": 1, "max_contributions": 9, "every": "1h",
     }  # fmt: skip
     section = MetricSection.model_validate(given)
-    parameters = ContinualMean.of(section)
+    parameters = ContinualMean.of(section.parts)
     assert isinstance(parameters, Subgaussian)
     assert parameters.sigma == Fraction(1, 3)
     assert parameters.clamps
     assert parameters.epsilon == 1
     assert "it holds whatever values are like, also if they scatter more than sigma says" in ContinualMean.clauses(
-        section, ""
+        section.parts, ""
     )

@@ -7,14 +7,15 @@ from typing import Any
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.two_sided.came import NEWCOMERS
-from shoal.mechanisms.two_sided.per_slot.statistic import Name, SidedSlots
+from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
+from shoal.models.config import forms
 from shoal.models.config.file import Config
 
 KEY = b"k" * 32
 HOUR = 3_600_000_000
 STEPS = 8
 SURE = Fraction(10**15)  # an epsilon without noise
-NAMES: tuple[Name, ...] = ("slot-mean", "slot-mean-variance")
+NAMES: tuple[str, ...] = ("slot-mean", "slot-mean-variance")
 METRIC: dict[str, Any] = {
     "name": "m", "topic": "t", "user": "u", "value": "x", "range": (0, 10), "time": "at", "relation": "add-remove",
     "statistic": "slot-mean", "slot": "1h", "start": "1970-01-01T02:00:00Z", "epsilon": 1, "max_contributions": 4,
@@ -31,13 +32,14 @@ def metric(**given: Any) -> Any:
 
 def made(**given: Any) -> SidedSlots:
     section = metric(**given)
-    found: SidedSlots = section.kind.of(section)
+    found: SidedSlots = SidedSlots.of(section.parts)
     return found
 
 
-def sided(statistic: Name, *, epsilon: Fraction | int = 1, steps: int = STEPS, m: int = 5, **more: Any) -> SidedSlots:
+def sided(statistic: str, *, epsilon: Fraction | int = 1, steps: int = STEPS, m: int = 5, **more: Any) -> SidedSlots:
     grid = Grid(Fraction(-1), Fraction(3), steps)
-    return SidedSlots(statistic=statistic, grid=grid, epsilon=Fraction(epsilon), max_contributions=m, **more)
+    cls: Any = forms.HIDDEN_CELLS.statistics[statistic]
+    return SidedSlots(statistic=cls, grid=grid, epsilon=Fraction(epsilon), max_contributions=m, **more)
 
 
 def came(of: SidedSlots, samples: Sequence[int], newcomers: int = 0) -> list[Contribution]:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.bins.tree import tree_for
+from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.statistic import PART_BITS, Contribution
 from shoal.mechanisms.two_sided.came import NEWCOMERS
 from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
@@ -76,11 +77,11 @@ def test_a_unit_with_all_its_samples_pays_epsilon_and_none_pays_more(bins: int, 
         max_contributions=2,
         grid=1024,
     )
-    of, worst = keys.kind.of(keys), 0.0
+    of, worst = SidedSlots.of(keys.parts), 0.0
     assert of.distribution is not None
     slots = (2, 2, 2) if unit == "user-slot" else (2, 3, 3)
     for chosen in product(product("gh", (0, 1024)), repeat=3):
-        ledger = Ledger(lambda site: keys.kind.accounts(keys, of.bounder(), site))
+        ledger = Ledger(lambda site: kind_of(keys.parts).accounts(keys.parts, of.bounder(), site))
         for (cell, index), slot in zip(chosen, slots, strict=True):
             ledger.accounts.add(b"a", cell, index, slot * HOUR, slot * HOUR)
         rows: dict[Any, list[Contribution]] = {}

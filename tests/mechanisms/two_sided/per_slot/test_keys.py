@@ -98,6 +98,6 @@ def test_with_epsilon_1_and_delta_1e_9_a_cell_needs_22_people() -> None:
 
 
 def test_cells_that_nobody_declared_are_found_by_metrics_that_protect_presence() -> None:
-    assert metric(**FOUND).finds_keys
-    assert not metric(cell=HEXAGONS, groups=["871f1d48bffffff"]).finds_keys
-    assert not metric().finds_keys
+    assert metric(**FOUND).parts.finds_keys
+    assert not metric(cell=HEXAGONS, groups=["871f1d48bffffff"]).parts.finds_keys
+    assert not metric().parts.finds_keys

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shoal.mechanisms.groups import Closed
 from shoal.mechanisms.two_sided.estimates import LEAST_COUNT
 from shoal.mechanisms.two_sided.groups import DeclaredGroups
-from shoal.mechanisms.two_sided.per_slot.statistic import Name, SidedSlots
+from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
 from tests.mechanisms.two_sided.per_slot.slot_cases import KEY, NAMES, STEPS, SURE, came, sided
 from tests.support.effort import examples, tries
 
@@ -33,7 +33,7 @@ class Noisy:
 @every
 @examples(60)
 @given(samples_of)
-def test_without_noise_the_release_is_the_exact_statistic(statistic: Name, samples: list[int]) -> None:
+def test_without_noise_the_release_is_the_exact_statistic(statistic: str, samples: list[int]) -> None:
     of = sided(statistic, epsilon=SURE)
     released = of.released(KEY, b"c", 7, came(of, samples, newcomers=2))
     values = [-1 + 4 * i / STEPS for i in samples]
@@ -50,14 +50,14 @@ def test_without_noise_the_release_is_the_exact_statistic(statistic: Name, sampl
 @every
 @examples(60)
 @given(samples_of, samples_of)
-def test_neighbours_meet_the_same_noise(statistic: Name, one: list[int], other: list[int]) -> None:
+def test_neighbours_meet_the_same_noise(statistic: str, one: list[int], other: list[int]) -> None:
     of, sure = Noisy(sided(statistic)), Noisy(sided(statistic, epsilon=SURE))
     for a, b, c, d in zip(of(one), of(other), sure(one), sure(other), strict=True):
         assert a - b == c - d
 
 
 @every
-def test_sides_cells_slots_and_keys_have_noise_of_their_own(statistic: Name) -> None:
+def test_sides_cells_slots_and_keys_have_noise_of_their_own(statistic: str) -> None:
     of = Noisy(sided(statistic, epsilon=Fraction(1, 10**6)))
     seen = [of([]), of([], slot=8), of([], slot=-7), of([], cell=b"d"), of([], key=b"K" * 32)]
     assert len({side for sides in seen for side in sides}) == 5 * len(of.of.sides.names)
@@ -65,7 +65,7 @@ def test_sides_cells_slots_and_keys_have_noise_of_their_own(statistic: Name) -> 
 
 
 @every
-def test_noise_has_the_scale_of_all_samples_of_a_unit(statistic: Name) -> None:
+def test_noise_has_the_scale_of_all_samples_of_a_unit(statistic: str) -> None:
     of = sided(statistic, epsilon=Fraction(1, 2), m=3)
     assert of.scale == Fraction(3 * of.sides.width * 2)
     count = tries(400)
@@ -75,7 +75,7 @@ def test_noise_has_the_scale_of_all_samples_of_a_unit(statistic: Name) -> None:
 
 
 @every
-def test_too_few_samples_have_no_value_and_the_rule_goes_by_what_is_released(statistic: Name) -> None:
+def test_too_few_samples_have_no_value_and_the_rule_goes_by_what_is_released(statistic: str) -> None:
     of = sided(statistic, epsilon=1, m=1)
     for slot in range(tries(60)):
         released = of.released(KEY, b"c", slot, came(of, [STEPS] * 8))
@@ -129,7 +129,7 @@ def test_a_partition_has_the_cells_that_are_its_own() -> None:
 
 
 @every
-def test_a_restart_between_two_slots_changes_nothing(statistic: Name) -> None:
+def test_a_restart_between_two_slots_changes_nothing(statistic: str) -> None:
     of = sided(statistic, groups=("a", "b"), first=3)
     whole = of.in_groups(KEY)
     part: Any = of.in_groups(KEY)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from shoal.mechanisms.kinds import kind_of
+from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
 from tests.mechanisms.account_cases import Ledger
 from tests.mechanisms.counters.counter_cases import Injected
 from tests.mechanisms.two_sided.per_slot.slot_cases import HOUR, KEY, NAMES, came, metric, sided
@@ -23,10 +25,14 @@ def section(statistic: str, **more: Any) -> Any:
     return metric(statistic=statistic, group="g", max_contributions=CAP, range=(0, 1), grid=3, **more)
 
 
+def mechanism(keys: Any) -> Any:
+    return SidedSlots.of(keys.parts)
+
+
 def sent(keys: Any, stream: list[Record]) -> Counter[Any]:
     """The change of each side of each cell and slot, and of its weight: what bound sends through its very accounts."""
-    of = keys.kind.of(keys)
-    ledger = Ledger(lambda site: keys.kind.accounts(keys, of.bounder(), site))
+    of = mechanism(keys)
+    ledger = Ledger(lambda site: kind_of(keys.parts).accounts(keys.parts, of.bounder(), site))
     for user, cell, slot, index in stream:
         value = index if of.packing is None else of.packing.pack([index])
         ledger.accounts.add(user.encode(), cell, value, slot * HOUR, slot * HOUR)
@@ -52,7 +58,7 @@ def test_a_unit_moves_all_sides_of_all_cells_and_slots_by_its_samples_widths_at_
     """
     declared = section(statistic, unit=unit, groups=["g", "h"])
     found = section(statistic, unit=unit, delta="0.01", selection={"keys": 2})
-    of, selection = declared.kind.of(declared), found.kind.of(found).selection
+    of, selection = mechanism(declared), mechanism(found).selection
     length, most, heaviest = UNITS[unit], 0, 0
     kinds = [*product("a", "gh", (0, 3)), ("b", "g", 3)]
     for slots in ((2, 2, 2, 3), (2, 3, 3, 3)):
@@ -140,5 +146,5 @@ def test_a_longer_unit_is_found_in_as_many_cells_of_slots_as_it_counts_for() -> 
     found = sent(keys, [("a", "g", 2, 3), ("a", "g", 2, 3), ("a", "g", 3, 3), ("a", "h", 3, 3)])
     weights = {at[1:]: weight for at, weight in found.items() if at[0] == "weight"}
     assert weights == {("g", 2): 1, ("g", 3): 1}
-    assert keys.kind.of(keys).selection.unit == 2
+    assert mechanism(keys).selection.unit == 2
     assert Fraction(sum(weights.values()), 2) == 1

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any
 
 from shoal.models.config.file import Config
-from shoal.models.config.terms import Terms
 from shoal.models.times import iso
 from shoal.models.version import VersionId
 from shoal.stream.topic import TopicPlan
@@ -62,9 +61,9 @@ class EpochsCase(Case):
         return self._configured(self.metric)
 
     def raised(self) -> Config:
-        """The configuration with version 2; the metric that is not raised has the terms of its registration."""
+        """The configuration with version 2; the metric that is not raised stays in the epoch of its registration."""
         config = self._configured(self.metric | self.later | {"version": 2})
-        return config.under({VersionId(config.kafka.app, "m", 2): Terms(epoch=1)})
+        return config.in_epochs({VersionId(config.kafka.app, "m", 2): 1})
 
     def _configured(self, *metrics: dict[str, Any]) -> Config:
         found = [replace(self, metric=one)._config() for one in (*metrics, *filter(None, [self.kept]))]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from shoal.mechanisms.accounts import Site
+from shoal.mechanisms.parts.lengths import INSTANT
 from shoal.mechanisms.statistic import Block, Contribution
 from shoal.mechanisms.two_sided.clipped import ClippedReleaser
 from shoal.stream.topic import Metric, TopicPlan
@@ -95,17 +96,17 @@ def _sides(of: Any, releaser: Any) -> list[float]:
 def sent_of(metric: Metric, world: Sequence[Event]) -> dict[tuple[str, int], list[Contribution]]:
     """What the accounts send, summed by key, step and part."""
     found: dict[tuple[str, int, int, int], tuple[int, int]] = {}
-    section, unpack = metric.section, metric.unpack
+    unpack = metric.unpack
 
     def send(group: str | None, effective: int, user: bytes, block: Block) -> None:
-        at = group or "", effective // (section.cadence or 1), block.level, block.part or 0
+        at = group or "", (metric.length or INSTANT).index(effective), block.level, block.part or 0
         samples, total = found.get(at, (0, 0))
         found[at] = samples + block.samples, total + block.total
 
-    accounts = section.kind.accounts(section, metric.bounder, Site("m", send, lambda user: True, durable=False))
+    accounts = metric.accounts(Site("m", send, lambda user: True, durable=False))
     for event in world:
-        value = metric.parameters.quantize([float(event.numbers[0])] if section.values else [])
-        group = event.group if section.group is not None else None
+        value = metric.parameters.quantize([float(event.numbers[0])] if metric.parts.names else [])
+        group = event.group if metric.parts.place is not None else None
         accounts.add(event.user.encode(), group, value, *[event.time * MICROSECONDS] * 2)
     sent: dict[tuple[str, int], list[Contribution]] = {}
     for (group, tick, level, part), (samples, total) in sorted(found.items()):
