@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.agents.input import event_file, long_lines
@@ -64,6 +64,7 @@ def files(path: str, cfg: Config) -> tuple[EventFile, EventFile]:
     contents_of(records, far), st.booleans(), st.booleans(), st.sampled_from([0, 999, 1_000, 1_001, 2_000]),
     st.sampled_from(["naive", "add-remove"]),
 )  # fmt: skip
+@example(content=FIRST + b"\n" + FIRST, ends=True, packed=False, length=0, name="naive")
 def test_events_and_their_digest_are_the_same(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, ends: bool, packed: bool, length: int, name: str
 ) -> None:
