@@ -1,8 +1,9 @@
 //! JSON numbers, in the forms for which these parsers certainly return what the twin's do.
 
-/// A longer number is left to the twin. Rust's parser ignores the last digits of a very large exponent. That changes the
-/// result only if so many digits stand before the exponent that they cancel it, as zeros after the point do.
-const LONGEST: usize = 1000;
+/// Bytes of the longest number that is read here; the twin reads longer ones. Rust's parser ignores the last digits of
+/// a very large exponent. That changes the result only if so many digits stand before the exponent that they cancel
+/// it, as zeros after the point do.
+pub const LONGEST: usize = 1000;
 
 /// The double nearest to a JSON number; `None` if it is not finite, or longer than `LONGEST`.
 #[inline(always)]
