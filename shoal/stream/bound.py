@@ -6,7 +6,7 @@ partition's watermarks and the message numbers. Everything it does between two c
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,11 +26,11 @@ from shoal.stream.kernel.batches import Batches
 from shoal.stream.kernel.known import unknown
 from shoal.stream.kernel.reader import Kernel, kernel_of
 from shoal.stream.machine import Record
+from shoal.stream.source.beginnings import Beginnings, check_metrics
 from shoal.stream.source.intake import Intake
 from shoal.stream.source.letters import DeadLetters
-from shoal.stream.source.losses import Losses
-from shoal.stream.state_mark import FORMAT, MARK, check_mark, lacks, lost, returned, start_of
-from shoal.stream.topic import Metric, TopicPlan
+from shoal.stream.state_mark import FORMAT, MARK, check_mark, lost, returned
+from shoal.stream.topic import TopicPlan
 
 
 @dataclass(slots=True)
@@ -65,9 +65,7 @@ class BoundPartition:
         self.log_id = log_id
         self.next_offset: int | None = None
         self.counters: Counter[str] = Counter()  # functions of pattern: safe to show
-        self._starts: dict[str, int | None] = {}  # the offset at which each metric begins; None: at a beat to come
-        self._reached: dict[str, int] = {}  # of a metric that was added: its clock's latest time at its start, if any
-        self._retired: list[str] = []  # labels of metrics that had a state here; the log no longer has their accounts
+        self._beginnings = Beginnings(plan)
         self._event_clocks = [EventClock(clock, in_file=not checks_partition) for clock in plan.clocks]
         self._kept: dict[str, int] = {}  # latest times of clocks that have no metric now
         self.beats_ahead = beats_ahead(plan.clocks)
@@ -81,8 +79,6 @@ class BoundPartition:
             self.kernel.begin(accounts)
         self._all_intakes = [Intake(metric, one) for metric, one in zip(plan.metrics, accounts, strict=True)]
         self._intakes = self._all_intakes  # of metrics that have begun
-        self._losses = Losses()
-        self._added: Set[str] = frozenset()  # labels of metrics that the restored state did not know
         self._log = LogEnd(Rolling([logged for one in accounts for logged in one.logged]))
         self._idle_wall: int | None = None
         self._ended = False
@@ -106,22 +102,16 @@ class BoundPartition:
     # ---------------------------------------------------------------- state
 
     def start(self, offset: int) -> None:
-        """Begin without state, at the partition's first offset.
-
-        Where presence is protected, a metric that was added begins at a beat: whether there is a state depends on load.
-        """
+        """Begin without state, at the partition's first offset."""
         self.next_offset = offset
-        waiting = {metric.label for metric in self.plan.metrics if metric.parts.protects_presence} & self.plan.added
-        self._starts = {metric.label: None if metric.label in waiting else offset for metric in self.plan.metrics}
+        self._beginnings.begin_at(offset)
         self._find_begun()
 
     def lose(self, loss: AcceptedLoss) -> None:
         """Go on behind an accepted loss; called after a restoration."""
-        begun = [label for label, start in self._starts.items() if start is not None]
-        self._losses.accept(loss, (label for label in begun if label not in self._added))
         self.next_offset = loss.place.next
-        self._starts |= {label: self.next_offset for label in begun if label in self._added}
-        self._outgoing.turn = self._losses.turn
+        self._beginnings.lose(loss)
+        self._outgoing.turn = self._beginnings.losses.turn
         self._find_begun()
 
     def restoring(self) -> Restoring:
@@ -147,19 +137,11 @@ class BoundPartition:
         self._log = log
         self.next_offset = mark["offset"]
         self._outgoing.numbers = mark["numbers"]
-        where, metrics = self._where(), self.plan.metrics
-        self._starts = {
-            one.label: start_of(where, one.label, one.parts.start, mark, one.parts.source.epoch) for one in metrics
-        }
-        self._retired = sorted({*mark.get("retired", ()), *mark["starts"]} - self._starts.keys())
-        self._added = self._starts.keys() - mark["starts"]
-        self._losses.load(mark)
-        self._outgoing.turn = self._losses.turn
+        self._beginnings.adopt(self._where(), mark)
+        self._outgoing.turn = self._beginnings.losses.turn
         self._find_begun()
         self._kept = restore_clocks(self._event_clocks, mark)
-        for metric in metrics:
-            is_new, noted = metric.label not in mark["starts"], mark.get("reached", {}).get(metric.label)
-            self._note_reached(metric, self._event_clocks[metric.clock].latest if is_new else noted)
+        self._beginnings.note_reached(self._event_clocks, mark)
         self._check_accounts(mark)
 
     def _check_mark(self, mark: dict[str, Any]) -> None:
@@ -169,23 +151,14 @@ class BoundPartition:
                 f"{self._where()}: its state knows {len(mark['numbers'])} contributions partitions, there are "
                 f"{self.plan.contributions_partitions}; the count is frozen for the life of an app"
             )
-        known = {metric.label for metric in self.plan.metrics} | self.plan.retired
-        for label in mark["starts"]:
-            if label not in known:
-                raise FailStop(lacks(self._where(), f"metric {label}"))
-        for metric in self.plan.metrics:
-            if metric.label in mark.get("retired", ()):
-                raise FailStop(returned(self._where(), metric.label))
-
-    def _note_reached(self, metric: Metric, latest: int | None) -> None:
-        if latest is not None and self._starts[metric.label] is not None:
-            self._reached[metric.label] = latest
+        check_metrics(self._where(), self.plan, mark)
 
     def _find_begun(self) -> None:
-        begun = [self._starts.get(intake.metric.label) is not None for intake in self._all_intakes]
+        begun = [self._beginnings.has_begun(intake.metric) for intake in self._all_intakes]
         self._intakes = [intake for intake, has_begun in zip(self._all_intakes, begun, strict=True) if has_begun]
         if self.kernel is not None:
-            self.kernel.activate([has_begun and not self._losses.is_waiting for has_begun in begun])
+            is_waiting = self._beginnings.losses.is_waiting
+            self.kernel.activate([has_begun and not is_waiting for has_begun in begun])
 
     def _check_accounts(self, mark: dict[str, Any]) -> None:
         for intake in self._all_intakes:
@@ -247,14 +220,14 @@ class BoundPartition:
         self.next_offset = end
 
     def _read(self, records: Sequence[Record]) -> None:
-        readers = self._readers()
+        readers, losses = self._readers(), self._beginnings.losses
         for record in records:
             raw = record.value
             if raw is None:
                 self._accept_clock(record)
                 readers = self._readers()  # metrics may have begun
                 continue
-            if self._losses.is_waiting:
+            if losses.is_waiting:
                 continue
             event = parse(raw)
             if type(event) is Refusal:
@@ -294,23 +267,14 @@ class BoundPartition:
         for reason, intakes in () if has_moved else refused:
             self._letters.refuse(intakes, reason, record)
         if header == BEAT_HEADER:
-            if has_moved and self._losses.hear(time):
+            beat = time if has_moved else None
+            if self._beginnings.hear(beat, self._event_clocks, record.offset):
                 self._find_begun()
-            self._begin_reached(record.offset)
 
     def _move(self, clock: EventClock, header: str, time: int, stamp: int) -> Refusal | None:
         if header != BEAT_HEADER:
             return clock.advance(time, stamp)
         return clock.beat(time, stamp, self.beats_ahead if clock.clock.beats else clock.clock.max_ahead)
-
-    def _begin_reached(self, offset: int) -> None:
-        """Begin the metrics whose `start` the beat at this offset has reached."""
-        for metric in self.plan.metrics:
-            latest, start = self._event_clocks[metric.clock].latest, metric.parts.start
-            if self._starts.get(metric.label, 0) is None and latest is not None and latest >= (start or 0):
-                self._starts[metric.label] = offset
-                self._losses.begun(metric.label)
-                self._find_begun()
 
     def _refuse_one(self, metric: int, reason: str, record: Record) -> None:
         self._letters.refuse((self._all_intakes[metric],), reason, record)
@@ -356,11 +320,9 @@ class BoundPartition:
             "offset": self.next_offset,
             "log": self.log_id,
             "numbers": self._outgoing.numbers,
-            "starts": self._starts,
+            "starts": self._beginnings.starts,
             "accounts": {intake.metric.label: intake.accounts.sizes for intake in self._all_intakes},
             "watermarks": self._kept | {one.clock.label: one.latest for one in self._event_clocks},
             **kept_of_beats(self._event_clocks),
-            **({"reached": self._reached} if self._reached else {}),
-            **self._losses.mark(),
-            **({"retired": self._retired} if self._retired else {}),
+            **self._beginnings.mark(),
         }
