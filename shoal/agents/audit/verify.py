@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Row, select
 
 from shoal.agents.audit import budget, registration
 from shoal.agents.audit.app_ledger import AppLedger
+from shoal.agents.audit.completeness import losses
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.log import Group, bodies, group_of, read_records
 from shoal.mechanisms.privacy.accounting import Loss
@@ -42,25 +43,28 @@ class Finding:
 def verify(ledger: Ledger) -> list[Finding]:
     """All findings that SQL alone can show, over every app of the log."""
     with ledger.database.read() as connection:
-        findings = [*_ledger_findings(connection), *_activation_findings(connection)]
+        findings = [*_lost_rows(connection), *_ledger_findings(connection), *_activation_findings(connection)]
         return findings + list(_chain_findings(connection))
+
+
+def _lost_rows(connection: Connection) -> Iterator[Finding]:
+    for table, reason in losses(connection):
+        yield Finding("lost", f"table {table}", f"it has lost rows: {reason}")
 
 
 def _ledger_findings(connection: Connection) -> Iterator[Finding]:
     book = budget.report(connection)
-    versions = registration.versions(connection)
     if book is None:
-        if versions:
-            yield Finding("budget", "ledger", "metric versions are registered and there is no budget")
         return
     limits = zip(("epsilon", "delta"), book.charged, (book.epsilon, book.delta), strict=True)
     for name, charged, limit in limits:
         if charged > limit:
             yield Finding("budget", "ledger", f"{name} {exact_text(charged)} is charged of {exact_text(limit)}")
-    last = select(BudgetChange.epsilon, BudgetChange.delta).order_by(BudgetChange.number.desc()).limit(1)
-    if connection.execute(last).one_or_none() != connection.execute(select(Budget.epsilon, Budget.delta)).one():
+    changes = select(BudgetChange.epsilon, BudgetChange.delta).order_by(BudgetChange.number.desc()).limit(1)
+    last = connection.execute(changes).one_or_none()
+    if last is not None and last != connection.execute(select(Budget.epsilon, Budget.delta)).one():
         yield Finding("budget", "ledger", "the budget is not what its last logged change made it")
-    for row in versions:
+    for row in registration.versions(connection):
         yield from _version_findings(row, book.relation)
 
 

@@ -191,8 +191,8 @@ def test_a_changed_activation_is_found(ledger: Ledger, change: str, name: str) -
             "the charge is less than",
         ),
         ("UPDATE ledger_budget SET epsilon = '8'", "budget", "the budget is not what its last logged change made it"),
-        ("DELETE FROM budget_change", "budget", "the budget is not what its last logged change made it"),
-        ("DELETE FROM ledger_budget", "budget", "metric versions are registered and there is no budget"),
+        ("DELETE FROM budget_change", "lost", "there is a budget, and no record of how it came"),
+        ("DELETE FROM ledger_budget", "lost", "metric versions are charged, and to no budget"),
         (
             "UPDATE metric_version SET parameters = replace(parameters, '1h', '1m')",
             "parameters",

@@ -17,7 +17,6 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, delete, func, insert, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from shoal.agents.audit.completeness import losses
 from shoal.agents.audit.database import Damaged, NoLog, NotMigrated, Unavailable
 from shoal.agents.audit.key_file import sync_folder
 from shoal.agents.audit.ledger import Ledger
@@ -145,7 +144,7 @@ def naming(file: Path) -> Iterator[None]:
 
 
 def faults(copy: Ledger, file: Path) -> list[Finding]:
-    """Findings about a copy in itself: lost rows, chains and ledger.
+    """Findings about a copy in itself.
 
     Raises:
         LedgerError: the file is damaged.
@@ -154,10 +153,7 @@ def faults(copy: Ledger, file: Path) -> list[Finding]:
         with copy.database.read() as connection:
             if connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one() != "ok":
                 raise Damaged("its pages contradict one another")
-            lost = [
-                Finding("lost", f"table {name}", f"it has lost rows: {reason}") for name, reason in losses(connection)
-            ]
-        return lost + verify(copy)
+        return verify(copy)
 
 
 def refuse_faulty(copy: Ledger, file: Path, remedy: str) -> int:
