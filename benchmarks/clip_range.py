@@ -21,8 +21,8 @@ from benchmarks.page import Page, number, verdict
 from benchmarks.presence import DAY, STEPS, YEAR, Workload, flights, purchases
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.kinds import kind_of
+from shoal.mechanisms.linear.statistic import TwoSided
 from shoal.mechanisms.statistic import Block, Contribution
-from shoal.mechanisms.two_sided.statistic import TwoSided
 from shoal.models.config.file import Config
 
 KEYS = 40  # of noise

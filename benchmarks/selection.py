@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from shoal.mechanisms.groups import Groups
+from shoal.mechanisms.linear.came import NEWCOMERS
+from shoal.mechanisms.linear.statistic import TwoSided
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.parts.of import Count
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import Undecayed
-from shoal.mechanisms.two_sided.came import NEWCOMERS
-from shoal.mechanisms.two_sided.statistic import TwoSided
 
 TICKS = 365
 DELTA = Fraction(1, 10**9)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from benchmarks.decay.measuring import KEY, Ratio
-from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.linear.decayed_variance import DecayedVariance
 from shoal.mechanisms.statistic import Contribution, Estimate
 from shoal.mechanisms.sums.decays import Decay, Exponential, Window
 

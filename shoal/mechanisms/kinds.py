@@ -7,16 +7,16 @@ from shoal.mechanisms.accounts import Accounts, Site
 from shoal.mechanisms.continual_mean.coordinates import Coordinates
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
-from shoal.mechanisms.decayed_sum.statistic import Stepped
-from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
+from shoal.mechanisms.linear.decayed_sum import Stepped
+from shoal.mechanisms.linear.decayed_variance import DecayedVariance
+from shoal.mechanisms.linear.slots.statistic import SidedSlots
+from shoal.mechanisms.linear.statistic import TwoSided
 from shoal.mechanisms.parts.at import Slots, Steps
 from shoal.mechanisms.parts.hides import AddRemove
 from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.parts.of import Variance
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.statistic import Bounder
-from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
-from shoal.mechanisms.two_sided.statistic import TwoSided
 from shoal.mechanisms.withheld import CountingMean
 
 Mechanism = MeanParameters | Coordinates | CountingMean | Stepped | DecayedVariance | Slotted | TwoSided | SidedSlots

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from math import isclose as close
 
-from shoal.mechanisms.decayed_sum.statistic import EXACT, Step, Stepped
 from shoal.mechanisms.kinds import kind_of
+from shoal.mechanisms.linear.decayed_sum import EXACT, Step, Stepped
 from shoal.mechanisms.parts.at import AllWindows, Steps, Undecayed
 from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.statistic import Estimate

@@ -8,8 +8,8 @@ import numpy as np
 import orjson
 import pytest
 
-from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.kinds import statistic_of
+from shoal.mechanisms.linear.decayed_sum import Stepped
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError

@@ -13,12 +13,12 @@ from typer.testing import CliRunner, Result
 
 from shoal.agents.cli.commands import budget, check, plan
 from shoal.mechanisms.bins.tree import even_tree
+from shoal.mechanisms.linear.distribution import mean_sd
+from shoal.mechanisms.linear.plan.presence import plans
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.sums.decays import Undecayed
-from shoal.mechanisms.two_sided.distribution import mean_sd
-from shoal.mechanisms.two_sided.plan import plans
 from shoal.models.errors import ConfigError, LedgerError
 from tests.cli.test_units import folder
 

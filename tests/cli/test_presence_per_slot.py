@@ -12,10 +12,10 @@ import pytest
 
 from shoal.agents.dashboard.file import page_by_place
 from shoal.agents.map.releases import read_places
+from shoal.mechanisms.linear.plan.slots import plans
+from shoal.mechanisms.linear.presence_words import people
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
-from shoal.mechanisms.two_sided.per_slot.plan import plans
-from shoal.mechanisms.two_sided.words import people
 from shoal.models.config.file import load
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.topic import plan_topic

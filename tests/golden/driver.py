@@ -25,7 +25,7 @@ from shoal.agents.audit.replay.matching import (
 from shoal.agents.cli.main import app
 from shoal.agents.lane import KERNEL, OFF, lane_named
 from shoal.mechanisms.kinds import statistic_of
-from shoal.mechanisms.stepped.statistic import SteppedStatistic
+from shoal.mechanisms.linear.stepped import SteppedStatistic
 from shoal.models.config.decay import NEEDS
 from shoal.models.config.file import Config
 from shoal.models.config.forms import ALGORITHMS, STATISTICS

@@ -1,12 +1,12 @@
 """Each metric is of one kind, by the classes of its parts."""
 
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
-from shoal.mechanisms.decayed_sum.statistic import Stepped
-from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
 from shoal.mechanisms.kinds import kind_of
+from shoal.mechanisms.linear.decayed_sum import Stepped
+from shoal.mechanisms.linear.decayed_variance import DecayedVariance
+from shoal.mechanisms.linear.slots.statistic import SidedSlots
+from shoal.mechanisms.linear.statistic import TwoSided
 from shoal.mechanisms.slot.statistic import Slotted
-from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
-from shoal.mechanisms.two_sided.statistic import TwoSided
 from tests.golden.configurations import CASES
 from tests.golden.driver import config_of
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.accounts import Accounts, Site
+from shoal.mechanisms.linear.bounding import newcomers
+from shoal.mechanisms.linear.came import NEWCOMERS
 from shoal.mechanisms.overall_accounts import Limit, OverallAccounts, blocks_of
 from shoal.mechanisms.parts.lengths import Even
 from shoal.mechanisms.statistic import OneByOne
-from shoal.mechanisms.two_sided.bounding import newcomers
-from shoal.mechanisms.two_sided.came import NEWCOMERS
 from tests.mechanisms.account_cases import Ledger, Sent
 from tests.support.cover import in_a_loop
 from tests.support.effort import examples

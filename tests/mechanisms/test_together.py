@@ -15,10 +15,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
 from shoal.mechanisms.error_bars import COVERAGE, coverage_of, noise_quantile, tail_bound
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.kinds import statistic_of
+from shoal.mechanisms.linear.decayed_variance import DecayedVariance
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.sums.decays import Exponential, Window
 from shoal.mechanisms.sums.gaussian_window import RootWindow

@@ -20,6 +20,9 @@ from unittest.mock import patch
 import orjson
 
 from shoal.agents.lane import TWIN
+from shoal.mechanisms.linear.came import NEWCOMERS
+from shoal.mechanisms.linear.candidates import Candidates, weight_of
+from shoal.mechanisms.linear.slots.statistic import FoundCells, SidedSlots
 from shoal.mechanisms.selection.upper_end import UpperEnd
 from shoal.mechanisms.statistic import Block, Contribution
 from shoal.mechanisms.sums.decayed import DecayedSteps
@@ -27,9 +30,6 @@ from shoal.mechanisms.sums.forward import ForwardSum
 from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.table import TableSum
 from shoal.mechanisms.sums.window import WindowSum
-from shoal.mechanisms.two_sided.came import NEWCOMERS
-from shoal.mechanisms.two_sided.candidates import Candidates, weight_of
-from shoal.mechanisms.two_sided.per_slot.statistic import FoundCells, SidedSlots
 from shoal.models.config.file import Config
 from shoal.models.records import BEAT_HEADER, CLOCK_HEADER
 from shoal.models.times import iso

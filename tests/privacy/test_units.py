@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.linear.decayed_sum import Stepped
 from shoal.mechanisms.parts.unit import Unit
 from shoal.models.config.file import Config
 from shoal.models.config.unit import charge, parse_unit

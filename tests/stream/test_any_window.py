@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.decayed_sum.statistic import Step, Stepped
 from shoal.mechanisms.kinds import statistic_of
+from shoal.mechanisms.linear.decayed_sum import Step, Stepped
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import Estimate
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum, AllWindowSummer

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.linear.decayed_sum import Stepped
 from shoal.models.config.file import Config
 from shoal.stream.parameters import parameters_of
 from shoal.stream.release import ReleasePartition

@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from docs.generate.pictures.card import BLUE, GREY, PALE, RED, Data, card, plain
 from shoal.agents.pictures import INK, QUIET
 from shoal.mechanisms.grid import Grid
+from shoal.mechanisms.linear.estimates import Sided, mean
+from shoal.mechanisms.linear.sides import TwoSides
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.sums.running import RunningSum
-from shoal.mechanisms.two_sided.estimates import Sided, mean
-from shoal.mechanisms.two_sided.sides import TwoSides
 
 STEPS, CAP, EPSILON = 1000, 8, Fraction(1)
 GRID = Grid(Fraction(0), Fraction(100), STEPS)

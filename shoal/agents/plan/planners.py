@@ -5,19 +5,19 @@ from typing import Protocol
 
 from shoal.mechanisms.continual_mean import plan as means
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
-from shoal.mechanisms.decayed_sum.statistic import Stepped
-from shoal.mechanisms.decayed_variance.statistic import DecayedVariance
 from shoal.mechanisms.kinds import Kind
+from shoal.mechanisms.linear.decayed_sum import Stepped
+from shoal.mechanisms.linear.decayed_variance import DecayedVariance
+from shoal.mechanisms.linear.plan import presence
+from shoal.mechanisms.linear.plan import slots as places
+from shoal.mechanisms.linear.plan.steps import Planner as Steps
+from shoal.mechanisms.linear.slots.statistic import SidedSlots
+from shoal.mechanisms.linear.statistic import TwoSided
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.plan import Noise, Plan
 from shoal.mechanisms.slot import plan as slots
 from shoal.mechanisms.slot.statistic import Slotted
-from shoal.mechanisms.stepped.plan import Planner as Steps
-from shoal.mechanisms.two_sided import plan as presence
-from shoal.mechanisms.two_sided.per_slot import plan as places
-from shoal.mechanisms.two_sided.per_slot.statistic import SidedSlots
-from shoal.mechanisms.two_sided.statistic import TwoSided
 from shoal.mechanisms.workload import Stated
 
 

@@ -11,14 +11,14 @@ from shoal.mechanisms.library.keys import Key
 from shoal.mechanisms.library.numbers import EXACT, exact, exactly
 from shoal.mechanisms.library.statistics import GRID, grid_of
 from shoal.mechanisms.library.streams import UserStream
+from shoal.mechanisms.linear.bounding import newcomers
+from shoal.mechanisms.linear.statistic import ONE, TwoSided
 from shoal.mechanisms.overall_accounts import Limit, Once, OverallAccounts, blocks_of
 from shoal.mechanisms.parts.lengths import INSTANT
 from shoal.mechanisms.parts.of import Count, Mean, Sum, Users
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
 from shoal.mechanisms.sums.decays import Decay, Undecayed, Window
-from shoal.mechanisms.two_sided.bounding import newcomers
-from shoal.mechanisms.two_sided.statistic import ONE, TwoSided
 
 STATISTICS: Mapping[str, type[Count | Users | Sum | Mean]] = {cls.name: cls for cls in (Count, Users, Sum, Mean)}
 Said = tuple[str | int, ...]

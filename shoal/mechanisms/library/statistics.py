@@ -11,12 +11,12 @@ from shoal.mechanisms import check
 from shoal.mechanisms.continual_mean.accounts import MeanAccounts
 from shoal.mechanisms.continual_mean.accounts import Rule as MeanRule
 from shoal.mechanisms.continual_mean.sharp import Sharp
-from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.library.counters import refuse_idle
 from shoal.mechanisms.library.keys import Key
 from shoal.mechanisms.library.numbers import EXACT, exact, exactly
 from shoal.mechanisms.library.streams import UserStream
+from shoal.mechanisms.linear.decayed_sum import Stepped
 from shoal.mechanisms.overall_accounts import Limit, OverallAccounts, blocks_of
 from shoal.mechanisms.parts.of import Mean, Sum
 from shoal.mechanisms.privacy.accounting import Loss

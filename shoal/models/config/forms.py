@@ -5,15 +5,13 @@ from typing import Any, NamedTuple
 
 from shoal.mechanisms.continual_mean import MEANS
 from shoal.mechanisms.continual_mean import rules as means
+from shoal.mechanisms.linear import rules as sums
 from shoal.mechanisms.moments import GRID
 from shoal.mechanisms.parts import by, of
 from shoal.mechanisms.parts.rules import Rule, names_of
 from shoal.mechanisms.parts.unit import USER_SLOT
 from shoal.mechanisms.slot import rules as slots
 from shoal.mechanisms.spec import ADD_REMOVE, PER_SLOT, VALUES
-from shoal.mechanisms.stepped import rules as stepped
-from shoal.mechanisms.two_sided import rules as presence
-from shoal.mechanisms.two_sided.per_slot import rules as presence_slots
 from shoal.models.config.metric_keys import MetricKeys
 
 
@@ -122,7 +120,7 @@ SUMS = Form(
     (by.Sharp, by.Patent),
     "what has a step",
     (PRESENCE, SLOTS, EVERY, ASSUMPTIONS, WITHHELD),
-    stepped.RULES,
+    sums.OF_VALUES,
 )
 VARIANCE = SUMS._replace(statistics=_named(of.Variance))
 CELLS = Form(
@@ -138,7 +136,7 @@ HIDDEN = Form(
     (by.TwoSided,),
     "",
     (SLOTS, UNCOUNTED, EVENT_LIMIT),
-    presence.RULES,
+    sums.OF_PRESENCE,
     is_hidden=True,
 )
 HIDDEN_CELLS = Form(
@@ -146,7 +144,7 @@ HIDDEN_CELLS = Form(
     (by.TwoSided,),
     "",
     (Block((*CADENCE.keys, "withheld"), AT_SLOT_END), USERS, UNCOUNTED, EVENT_LIMIT, CLIP, EXACT, CELL_LIMITS),
-    presence_slots.RULES,
+    sums.OF_SLOTS,
     cadence="slot",
     is_hidden=True,
 )

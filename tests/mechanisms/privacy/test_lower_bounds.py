@@ -13,8 +13,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from shoal.mechanisms.linear.plan.forecast import least_weights
 from shoal.mechanisms.privacy.lower_bounds import Limit, decayed, mean
-from shoal.mechanisms.stepped.forecast import least_weights
 from shoal.mechanisms.sums.decays import Forward
 from tests.support.effort import examples
 

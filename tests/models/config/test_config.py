@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.life import expected_releases
+from shoal.mechanisms.linear.decayed_sum import Stepped
 from shoal.mechanisms.parts.lengths import Even
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError

@@ -6,8 +6,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from shoal.mechanisms.decayed_sum.statistic import Stepped
 from shoal.mechanisms.kinds import statistic_of
+from shoal.mechanisms.linear.decayed_sum import Stepped
 from shoal.mechanisms.sums.decays import AllWindows, Decay, Forward, Listed, Polynomial
 from shoal.mechanisms.sums.weights import Weights
 from shoal.models.config.file import load

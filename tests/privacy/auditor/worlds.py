@@ -11,9 +11,9 @@ import numpy as np
 import orjson
 from structlog.testing import capture_logs
 
-from shoal.mechanisms.decayed_variance.statistic import VarianceReleaser
+from shoal.mechanisms.linear.decayed_variance import VarianceReleaser
+from shoal.mechanisms.linear.statistic import TwoSidedReleaser
 from shoal.mechanisms.statistic import Estimate
-from shoal.mechanisms.two_sided.statistic import TwoSidedReleaser
 from shoal.models.times import iso
 from shoal.stream.topic import TopicPlan
 from tests.privacy.auditor.choices import Choice, Choices

@@ -12,7 +12,7 @@ from shoal.agents.audit.published import Wanted, filed, logged
 from shoal.agents.audit.session import load_config
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.input.event_file import size_of
-from shoal.mechanisms.decayed_sum.statistic import Stepped
+from shoal.mechanisms.linear.decayed_sum import Stepped
 from shoal.mechanisms.parts.at import Steps
 from shoal.mechanisms.parts.expect import expect
 from shoal.mechanisms.parts.lengths import Even

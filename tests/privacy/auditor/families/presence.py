@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from shoal.mechanisms.accounts import Site
+from shoal.mechanisms.linear.clipped import ClippedReleaser
 from shoal.mechanisms.parts.lengths import INSTANT
 from shoal.mechanisms.statistic import Block, Contribution
-from shoal.mechanisms.two_sided.clipped import ClippedReleaser
 from shoal.stream.topic import Metric, TopicPlan
 from tests.privacy.auditor.choices import Choices
 from tests.privacy.auditor.families.sums import SIX_HOURS, rate

@@ -1,1 +1,0 @@
-"""Sums, counts and means that may forget, released at every step."""

@@ -1,1 +1,0 @@
-"""The variance of samples that may be forgotten, released at every step."""

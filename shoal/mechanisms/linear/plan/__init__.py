@@ -1,0 +1,1 @@
+"""Plans of statistics that are sums of samples."""
