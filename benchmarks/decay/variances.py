@@ -92,4 +92,4 @@ def _halves(of: DecayedVariance, t: int, off: float) -> float:
         first, second = (grid.width_value(one.noise_sd(t)) for grid, one in zip(of.sum_grids, sums, strict=True))
         return math.hypot(off * first, second)
 
-    return noise((EPSILON / 2, EPSILON / 2)) / noise(of.spent)
+    return noise((EPSILON / 2, EPSILON / 2)) / noise((of.decayed[0].epsilon, of.decayed[1].epsilon))

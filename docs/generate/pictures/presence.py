@@ -46,7 +46,8 @@ def data() -> Data:
 
 def _stream() -> Data:
     rng = random.Random(6)
-    summers = [_sums().summer(lambda epoch, name=name: derive(KEY, name, epoch)) for name in SIDES.names]  # type: ignore[misc]
+    names = [side.draw[1] for side in SIDES.noised]
+    summers = [_sums().summer(lambda epoch, name=name: derive(KEY, name, epoch)) for name in names]  # type: ignore[misc]
     rows: list[Data] = []
     total, came = 0, 0
     for _ in range(DAYS):

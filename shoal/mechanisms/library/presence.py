@@ -161,7 +161,7 @@ class PresenceStatistic:
 
     def count_sd(self, t: int) -> float:
         """Standard deviation of the noise of a group's count in its t-th release: of samples, or of users."""
-        return math.sqrt(len(self.sided.sides.names)) * self.sided.sums.noise_sd(t) / self.sided.sides.width
+        return math.sqrt(len(self.sided.sides.noised)) * self.sided.sums.noise_sd(t) / self.sided.sides.width
 
     def open(self, key: Key, *, first: int = 0) -> UserStream:
         """A stream of samples under a key; `first` is the number of its first tick."""

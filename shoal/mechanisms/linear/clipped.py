@@ -30,7 +30,7 @@ class Clipping(Protocol):
     @property
     def history(self) -> int: ...  # ticks that are kept apart; 0: all may be one
     def upper_end(self, rung: int) -> Fraction: ...  # of the range under a rung
-    def counters(self, rung: int, key: bytes, group: bytes) -> Any: ...  # SideSums that tell an estimate
+    def counters(self, rung: int, key: bytes, group: bytes) -> Any: ...  # LinearSums that tell an estimate
     def without_counters(self) -> Estimate: ...  # what is released before the choice
 
 

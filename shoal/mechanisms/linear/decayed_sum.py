@@ -25,8 +25,9 @@ from shoal.mechanisms import check
 from shoal.mechanisms.error_bars import coverage_of, six_digits
 from shoal.mechanisms.grid import LARGEST, Grid, grid_of
 from shoal.mechanisms.linear.decay import decay_of, rest_of
+from shoal.mechanisms.linear.sides import Indices, Samples
 from shoal.mechanisms.linear.stepped import PlannedStatistic
-from shoal.mechanisms.linear.sums import StepSums
+from shoal.mechanisms.linear.sums import LinearSums
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.parts.expect import expect
 from shoal.mechanisms.parts.metric import Metric
@@ -163,7 +164,7 @@ class Stepped(PlannedStatistic):
         return self.estimate(noisy, ends[0] - ends[1], bars)
 
 
-class StepReleaser(StepSums):
+class StepReleaser(LinearSums):
     """One group's sums, step by step.
 
     >>> from shoal.mechanisms.statistic import Contribution
@@ -183,15 +184,17 @@ class StepReleaser(StepSums):
         noised: tuple[Summer, ...] = ()
         if stepped.statistic is not PublicCount:
             noised = (stepped.sums.summer(lambda number: derive(key, group, "tree", "step", 0, 0, number)),)
-        super().__init__(stepped.sums.counts(), noised, of_updates=stepped.of_updates)
+        sides = Indices(stepped.grid.steps) if noised else Samples(public=1)
+        super().__init__(sides, (stepped.sums.counts(), *noised), of_updates=stepped.of_updates)
         self._stepped = stepped
 
     def estimate(self) -> Estimate:
         """The release of the last complete step; without a value for a mean without samples."""
         stepped = self._stepped
-        bars = stepped.bars(self.t) if self.noisy else EXACT
+        samples, *noisy = self.released
+        bars = stepped.bars(self.t) if noisy else EXACT
         mechanism = {"mechanism": stepped.mechanism}
-        estimate = stepped.estimate(sum(self.noisy), self.public, bars, mechanism | self._nodes())
+        estimate = stepped.estimate(sum(noisy), samples, bars, mechanism | self._nodes())
         return replace(NO_ESTIMATE, details=mechanism) if estimate is None else estimate
 
     def _nodes(self) -> dict[str, Any]:

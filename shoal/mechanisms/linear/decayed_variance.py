@@ -34,8 +34,9 @@ from typing import ClassVar
 from shoal.mechanisms.error_bars import COVERAGE, coverage_of, six_digits
 from shoal.mechanisms.grid import LARGEST, Grid, grid_of
 from shoal.mechanisms.linear.decay import decay_of, rest_of
+from shoal.mechanisms.linear.sides import Products
 from shoal.mechanisms.linear.stepped import PlannedStatistic
-from shoal.mechanisms.linear.sums import StepSums
+from shoal.mechanisms.linear.sums import LinearSums
 from shoal.mechanisms.moments import Moments
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.parts.expect import expect
@@ -71,20 +72,14 @@ class DecayedVariance(PlannedStatistic):
         _ = self.grid.squares  # what it refuses, it refuses now
 
     @cached_property
-    def spent(self) -> tuple[Fraction, Fraction]:
-        """The epsilons that the sums of i and of i (W - i) are made with; together 4/3 of epsilon where 4 divides W."""
-        steps = self.grid.steps
-        return (
-            self.epsilon * Fraction(steps * steps, joint_sensitivity(steps)),
-            self.epsilon * Fraction(2 * (steps * steps // 4), joint_sensitivity(steps)),
-        )
-
-    @cached_property
     def decayed(self) -> tuple[DecayedSum, DecayedSum]:
         """The decayed sums of i and of i (W - i)."""
-        steps, m = self.grid.steps, self.max_contributions
-        first, second = self.spent
-        return self.made(m * steps, first), self.made(m * (steps * steps // 4), second)
+        first, second = Products(self.grid.steps).noised
+        m = self.max_contributions
+        return (
+            self.made(m * first.width, self.epsilon * first.share),
+            self.made(m * second.width, self.epsilon * second.share),
+        )
 
     @property
     def sum_grids(self) -> tuple[Grid, ...]:
@@ -185,17 +180,7 @@ def _finite(value: float) -> float:
     return min(max(value, -LARGEST), LARGEST)
 
 
-def joint_sensitivity(steps: int) -> int:
-    """D, the most that one sample can move W |di| + 2 |d(i (W - i))| by.
-
-    >>> joint_sensitivity(8), 6 * (3 * 8 - 2 * 6)
-    (72, 72)
-    """
-    j = (3 * steps + 2) // 4  # the integer next to 3 W / 4
-    return j * (3 * steps - 2 * j)
-
-
-class VarianceReleaser(StepSums):
+class VarianceReleaser(LinearSums):
     """One group's variance, step by step."""
 
     __slots__ = ("_of",)
@@ -203,7 +188,7 @@ class VarianceReleaser(StepSums):
     def __init__(self, of: DecayedVariance, key: bytes, group: bytes) -> None:
         self._of = of
         noised = [self._noised(key, group, index) for index in range(2)]
-        super().__init__(of.decayed[0].counts(), noised, of_updates=of.of_updates)
+        super().__init__(Products(of.grid.steps), (of.decayed[0].counts(), *noised), of_updates=of.of_updates)
 
     def _noised(self, key: bytes, group: bytes, index: int) -> Summer:
         name = ("step", "product")[index]
@@ -212,6 +197,6 @@ class VarianceReleaser(StepSums):
     def estimate(self) -> Estimate:
         """The release of the last complete step; without a value where there are no samples."""
         of, details = self._of, {"mechanism": self._of.mechanism}
-        first, second = self.noisy
-        estimate = of.estimate((first, second), self.public, of.bars(self.t))
+        samples, first, second = self.released
+        estimate = of.estimate((first, second), samples, of.bars(self.t))
         return replace(NO_ESTIMATE if estimate is None else estimate, details=details)

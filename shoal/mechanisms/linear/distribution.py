@@ -18,73 +18,16 @@ Proof        docs/proofs/two-sided.md, "Distributions"
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
 
 import numpy as np
 
-from shoal.mechanisms.bins.shares import bin_of, told_between
+from shoal.mechanisms.bins.shares import told_between
 from shoal.mechanisms.bins.tree import EvenTree, Floats
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.linear.estimates import LEAST_COUNT, Sided
 from shoal.mechanisms.statistic import Estimate, holding
-
-_LANE = 64  # bits of the number of samples in a bin
-
-
-@dataclass(frozen=True, slots=True)
-class InBins:
-    """The packing of a grid index: a one in the lane of its bin.
-
-    >>> bins = InBins(Grid(Fraction(0), Fraction(1), 8), 4)
-    >>> bins.unpack(bins.pack([0]) + bins.pack([7]) + bins.pack([8]), samples=3)
-    [1, 0, 0, 2]
-    """
-
-    grid: Grid
-    bins: int
-
-    def pack(self, values: Sequence[int]) -> int:
-        """One integer that holds the bin."""
-        (index,) = values
-        return 1 << _LANE * bin_of(index, self.bins, self.grid)
-
-    def unpack(self, total: int, samples: int) -> list[int]:
-        """The number of samples in each bin, out of the sum of what was packed."""
-        lanes = np.frombuffer(total.to_bytes(self.bins * _LANE // 8, "little"), dtype="<i8")
-        found: list[int] = lanes.tolist()
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Nodes:
-    """A side for each node of the tree, level by level; the total of samples is their number in each bin.
-
-    >>> sides = Nodes(EvenTree(4, (2, 2)))
-    >>> sides.names, sides.width
-    (('0.0', '0.1', '1.0', '1.1', '1.2', '1.3'), 2)
-    >>> sides.parts(6, [1, 0, 2, 3]), sides.whole((1, 5, 1, 0, 2, 3))
-    ((1, 5, 1, 0, 2, 3), (6, [1, 0, 2, 3]))
-    """
-
-    tree: EvenTree
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"{level}.{node}" for level, nodes in enumerate(self.tree.nodes) for node in range(nodes))
-
-    @property
-    def width(self) -> int:
-        return len(self.tree.shape)
-
-    def parts(self, samples: int, total: list[int]) -> tuple[int, ...]:
-        return tuple(chain.from_iterable(self.tree.sums(total)))
-
-    def whole(self, parts: tuple[int, ...]) -> tuple[int, list[int]]:
-        bins = list(parts[-self.tree.bins :])
-        return sum(bins), bins
 
 
 def estimate(tree: EvenTree, grid: Grid, quantiles: Sequence[Fraction], sided: Sided) -> Estimate:

@@ -39,13 +39,11 @@ from shoal.mechanisms.linear.came import NEWCOMERS, PARTS, ByPart
 from shoal.mechanisms.linear.candidates import Candidates, keyed_words
 from shoal.mechanisms.linear.clipped import ClippedReleaser
 from shoal.mechanisms.linear.decay import decay_of
-from shoal.mechanisms.linear.distribution import InBins, Nodes
 from shoal.mechanisms.linear.estimates import Sided
 from shoal.mechanisms.linear.groups import DeclaredGroups, FoundGroups
-from shoal.mechanisms.linear.releaser import SideSums
-from shoal.mechanisms.linear.sides import Samples, Sides, Signed, ThreeSides, TwoSides, signed_grid
+from shoal.mechanisms.linear.sides import HiddenSides, InBins, Nodes, Samples, Signed, ThreeSides, TwoSides, signed_grid
 from shoal.mechanisms.linear.stepped import SteppedStatistic
-from shoal.mechanisms.moments import Moments
+from shoal.mechanisms.linear.sums import LinearSums
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.parts.by import TwoSided as ByTwoSided
 from shoal.mechanisms.parts.expect import expect
@@ -55,7 +53,7 @@ from shoal.mechanisms.parts.of import Count, Distribution, Mean, MeanVariance, O
 from shoal.mechanisms.parts.per import One
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.selection.upper_end import UpperEnd
-from shoal.mechanisms.statistic import Estimate, OneByOne
+from shoal.mechanisms.statistic import Estimate, OneByOne, Packing
 from shoal.mechanisms.sums.decays import Exponential, Forward, Listed, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.sums import DecayedSum
 
@@ -111,17 +109,15 @@ class TwoSided(SteppedStatistic):
         return self.grid if self._signed is None else self._signed[0]
 
     @property
-    def packing(self) -> Moments | InBins | None:
-        if self.statistic is Distribution:
-            return InBins(self.grid, self.bins)
-        return Moments(self.grid.steps) if self.statistic is MeanVariance else None
+    def packing(self) -> Packing | None:
+        return self.sides.packing
 
     @cached_property
-    def sides(self) -> Sides:
+    def sides(self) -> HiddenSides:
         if issubclass(self.statistic, Counted):
             return Samples()
         if self.statistic is Distribution:
-            return Nodes(even_tree(self.bins))
+            return Nodes(even_tree(self.bins), InBins(self.grid, self.bins))
         if self.statistic is MeanVariance:
             return ThreeSides(self.grid.steps)
         return TwoSides(self.grid.steps) if self._signed is None else self._signed[1]
@@ -136,7 +132,7 @@ class TwoSided(SteppedStatistic):
 
     @property
     def decayed(self) -> tuple[DecayedSum, ...]:
-        return (self.sums,) * len(self.sides.names)
+        return (self.sums,) * len(self.sides.noised)
 
     @cached_property
     def _grid_of_one(self) -> Grid:
@@ -280,19 +276,19 @@ class TwoSided(SteppedStatistic):
         return estimates.mean(grid, TwoSides.places, sided, clamps=self.clamps)
 
 
-class TwoSidedReleaser(SideSums):
+class TwoSidedReleaser(LinearSums):
     """One key's releases."""
 
     __slots__ = ("_statistic",)
 
     def __init__(self, statistic: TwoSided, key: bytes, group: bytes) -> None:
-        summers = [statistic.sums.summer(SideKeys(key, group, side)) for side in statistic.sides.names]
+        summers = [statistic.sums.summer(SideKeys(key, group, side)) for (_, side), *_ in statistic.sides.noised]
         super().__init__(statistic.sides, summers, statistic.history)
         self._statistic = statistic
 
     def estimate(self) -> Estimate:
         """The release of the last complete step."""
-        made, mechanism = self._statistic.estimate(self.noisy, self.t), self._statistic.mechanism
+        made, mechanism = self._statistic.estimate(self.released, self.t), self._statistic.mechanism
         return replace(made, details={"mechanism": mechanism})
 
 

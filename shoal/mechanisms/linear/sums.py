@@ -1,52 +1,69 @@
-"""One group's sums, step by step, and what of them must survive a restart."""
+"""Decayed sums of one key, step by step: one for each side of its statistic, and what of them survives a restart.
+
+A contribution's total is one integer, or a list with one for each of several sums. Where only updates are taken a step
+without samples, which is public, is as if it had not been, and the last numbers are released again.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from operator import add
 from typing import Any
 
+from shoal.mechanisms.linear.came import NEWCOMERS
+from shoal.mechanisms.linear.sides import Sides
 from shoal.mechanisms.statistic import Activation, Contribution
 from shoal.mechanisms.sums.sums import Summer, text
 
 
-class StepSums:
-    """The number of samples and some sums of them: `add` within a step, `close` at its end, `skip` over steps that
-    release nothing.
-
-    A contribution's total is the integer that is summed, or a list with one for each of several sums. Of updates only
-    steps with samples are taken, which is public: one without is as if it had not been, and repeats the last numbers.
+class LinearSums:
+    """Decayed sum of each side of one key: `add` within a step, `close` at its end, `skip` over steps that release
+    nothing.
     """
 
-    __slots__ = ("_of_updates", "_samples", "_totals", "noisy", "public", "summers")
+    __slots__ = ("_history", "_of_updates", "_open", "_sides", "released", "summers")
 
-    def __init__(self, counts: Summer, sums: Sequence[Summer], *, of_updates: bool = False) -> None:
-        self._of_updates = of_updates
-        self.summers = (counts, *sums)
-        self.public = 0  # the decayed number of samples, with the last step
-        self.noisy = [0] * len(sums)  # each sum's release
-        self._samples, self._totals = 0, [0] * len(sums)  # of the open step
+    def __init__(self, sides: Sides, summers: Sequence[Summer], history: int = 0, *, of_updates: bool = False) -> None:
+        """`summers`: one for each side, in their order."""
+        self._sides, self._history, self._of_updates = sides, history, of_updates
+        self.summers = tuple(summers)
+        self.released: Sequence[int] = [0] * len(self.summers)  # of each side, with the last step
+        self._open: list[int] | None = None  # of the open step, once something came
 
     @property
     def t(self) -> int:
-        """Complete steps since the group began, silent ones included unless only updates are taken."""
+        """Complete steps: from the first that was ever to be released, or that is fed to the sums as the key's past.
+
+        Silent steps are included unless only updates are taken.
+        """
         return self.summers[0].t
 
+    def begin(self, steps: int, past: Iterable[Contribution]) -> None:
+        """Take what came in the `steps` steps before the first that is released; call it before all others, or never.
+
+        The effective time of a contribution of the past is its age: 1 in the last step before. How many steps are taken
+        one by one depends on `steps` alone, which is public; contributions older than `history` do not count. With a
+        history of 0 all count as if they came in the first step.
+        """
+        ages: dict[int, list[Contribution]] = {}
+        for contribution in past:
+            ages.setdefault(contribution.effective if self._history else 0, []).append(contribution)
+        for age in range(min(steps, self._history), -1, -1):
+            for contribution in ages.get(age, ()):
+                self.add(contribution)
+            if age:
+                self.close()
+
     def add(self, contribution: Contribution) -> tuple[Activation, ...]:
-        self._samples += contribution.samples
-        for index, total in enumerate(self._split(contribution.total)):
-            self._totals[index] += total
+        if contribution.number != NEWCOMERS or self._sides.public:  # else it is who finds a key, and no sample
+            parts = self._sides.parts(contribution.samples, contribution.total)
+            self._open = [*map(add, self._open, parts)] if self._open else list(parts)
         return ()
 
-    def _split(self, total: Any) -> list[int]:
-        """The total for each sum; a count has none."""
-        totals = total if isinstance(total, list) else [total]
-        return totals[: len(self._totals)]
-
     def close(self, tick: int | None = None) -> tuple[Activation, ...]:
-        if self._of_updates and not self._samples:
-            return ()
-        counts, *sums = self.summers
-        self.public = counts.add(self._samples)
-        self.noisy = [summer.add(total) for summer, total in zip(sums, self._totals, strict=True)]
-        self._samples, self._totals = 0, [0] * len(sums)
+        if self._open or not self._of_updates:
+            came = self._open or repeat(0)
+            self.released = [summer.add(total) for summer, total in zip(self.summers, came, strict=False)]
+            self._open = None
         return ()
 
     def skip(self, steps: int) -> None:
@@ -58,38 +75,36 @@ class StepSums:
 
     @property
     def kept(self) -> Mapping[tuple[int, str], Contribution]:
-        """The steps of a window in which anything came, with the number and sums of their samples."""
-        counts, *sums = (summer.kept for summer in self.summers)
-        rows = (_row(step, n, [kept.get(step, 0) for kept in sums]) for step, n in counts.items())
+        """The steps of a window in which anything came, with the number and total of their samples."""
+        rows = self._rows([summer.kept for summer in self.summers])
         return {(row.level, row.pseudonym): row for row in rows}
 
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
-        """The steps added to `kept` and those dropped, since the last call or restore.
+        """The steps added to `kept` and those dropped, since the last call or restore."""
+        changes = [summer.take_changes() for summer in self.summers]
+        dropped = sorted(self._steps([steps for _, steps in changes]))
+        return self._rows([added for added, _ in changes]), [(0, str(step)) for step in dropped]
 
-        Which steps there are goes by their samples: whether a sum is 0 would tell of values.
-        """
-        (counts, dropped), *sums = (summer.take_changes() for summer in self.summers)
-        rows = [_row(step, n, [added.get(step, 0) for added, _ in sums]) for step, n in counts.items()]
-        return rows, [(0, str(step)) for step in dropped]
+    def _rows(self, sums: Sequence[Mapping[int, int]]) -> list[Contribution]:
+        """Steps as contributions that are kept; the effective time of each is its number."""
+        steps = sorted(self._steps(sums))
+        wholes = [self._sides.whole(tuple(kept.get(step, 0) for kept in sums)) for step in steps]
+        return [Contribution(step, str(step), 0, 0, *whole) for step, whole in zip(steps, wholes, strict=True)]
+
+    def _steps(self, sums: Sequence[Iterable[int]]) -> set[int]:
+        """Steps that any side has; the public side's alone if there is one, as a sum of 0 would tell of values."""
+        return set().union(*sums[: self._sides.public or None])
 
     def head(self) -> list[Any]:
-        """[counts, a sum's, ...]; None for the sum of what has none. Of updates also the last numbers."""
+        """Head of each side, and None where one public side is all; of updates also the last numbers."""
         heads: list[Any] = [summer.head() for summer in self.summers]
-        if not self.noisy:
+        if len(heads) == self._sides.public:
             heads.append(None)
-        return [*heads, list(map(text, (self.public, *self.noisy)))] if self._of_updates else heads
+        return [*heads, list(map(text, self.released))] if self._of_updates else heads
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:
-        rows = list(kept)
         if self._of_updates:
-            self.public, *self.noisy = (int(number, 16) for number in head[-1])
-        counts, *sums = self.summers
-        counts.restore(head[0], {row.effective: row.samples for row in rows})
-        for index, (summer, state) in enumerate(zip(sums, head[1:], strict=False)):
-            totals = {row.effective: self._split(row.total)[index] for row in rows}
-            summer.restore(state, {step: total for step, total in totals.items() if total})
-
-
-def _row(step: int, samples: int, totals: list[int]) -> Contribution:
-    """A step as a contribution that is kept; its effective time is its number."""
-    return Contribution(step, str(step), 0, 0, samples, totals if len(totals) > 1 else sum(totals))
+            self.released = [int(number, 16) for number in head[-1]]
+        parts = {row.effective: self._sides.parts(row.samples, row.total) for row in kept}
+        for index, (summer, state) in enumerate(zip(self.summers, head, strict=False)):
+            summer.restore(state, {step: held[index] for step, held in parts.items() if held[index]})

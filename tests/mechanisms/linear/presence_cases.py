@@ -53,7 +53,7 @@ def contribution(of: TwoSided, samples: Sequence[int], age: int = 0) -> Contribu
             age, "", 0, 0, len(samples), of.packing.unpack(sum(of.packing.pack([i]) for i in samples), 0)
         )
     return Contribution(
-        age, "", 0, 0, len(samples), sum(samples) if len(of.sides.names) > 1 or of.statistic.name == "sum" else 0
+        age, "", 0, 0, len(samples), sum(samples) if len(of.sides.noised) > 1 or of.statistic.name == "sum" else 0
     )
 
 

@@ -292,7 +292,7 @@ def _sides(of: TwoSided, stream: Sequence[Any]) -> Any:
     found = []
     for samples, numbers in stream:
         step(releaser, sent(samples, numbers, ladder=TWO))
-        found.append(None if releaser.counters is None else tuple(releaser.counters.noisy))
+        found.append(None if releaser.counters is None else tuple(releaser.counters.released))
     return tuple(found)
 
 

@@ -11,8 +11,9 @@ from shoal.mechanisms.bins.tree import EvenTree, even_tree
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.linear import distribution
-from shoal.mechanisms.linear.distribution import InBins, Nodes, fieller, mean_sd
+from shoal.mechanisms.linear.distribution import fieller, mean_sd
 from shoal.mechanisms.linear.estimates import Sided
+from shoal.mechanisms.linear.sides import InBins, Nodes
 from shoal.mechanisms.linear.statistic import TwoSided
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import Undecayed, Window
@@ -30,12 +31,13 @@ MEDIAN = (Fraction(1, 2),)
 @pytest.mark.parametrize(("bins", "shape"), TREES)
 def test_every_sample_adds_one_to_one_node_of_each_level(bins: int, shape: tuple[int, ...]) -> None:
     """So all nodes together move by the number of levels, whatever the sample is."""
-    sides, packing = Nodes(EvenTree(bins, shape)), InBins(GRID, bins)
+    packing = InBins(GRID, bins)
+    sides = Nodes(EvenTree(bins, shape), packing)
     for index in range(GRID.steps + 1):
         parts = sides.parts(1, packing.unpack(packing.pack([index]), 1))
         assert sum(parts) == sides.width == len(shape)
         assert set(parts) <= {0, 1}
-    assert len(sides.names) == len(set(sides.names)) == len(parts)
+    assert len(sides.noised) == len(set(sides.noised)) == len(parts)
 
 
 def test_a_unit_moves_all_nodes_of_all_keys_by_its_samples_times_the_levels() -> None:
@@ -64,7 +66,7 @@ def moved(of: TwoSided, stream: list[tuple[str, str, int]]) -> dict[str, Any]:
     for user, key, index in stream:
         ledger.accounts.add(user.encode(), key, packing.pack([index]), 0, 0)
     ledger.accounts.flush(None, idle=True)
-    sums = {key: np.zeros(len(of.sides.names), dtype=int) for key in "gh"}
+    sums = {key: np.zeros(len(of.sides.noised), dtype=int) for key in "gh"}
     for group, _, _, block in ledger.sent:
         sums[group or ""] += of.sides.parts(block.samples, packing.unpack(block.total, block.samples))
     return sums
@@ -144,7 +146,7 @@ def test_deviations_and_intervals_are_what_is_stated() -> None:
 
 
 def test_what_is_kept_of_a_step_gives_its_parts_again() -> None:
-    sides = Nodes(EvenTree(5, (2, 3)))
+    sides = Nodes(EvenTree(5, (2, 3)), InBins(GRID, 5))
     parts = sides.parts(7, [1, 0, 2, 1, 3])
     assert sides.parts(*sides.whole(parts)) == parts
 

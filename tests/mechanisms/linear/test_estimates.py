@@ -151,5 +151,5 @@ def test_a_running_mean_has_the_bars_of_its_sums() -> None:
     for t in range(1, 30):
         released = step(of, releaser, [250] * 40)
         assert released.counts["count_sd"] == pytest.approx(of.sums.noise_sd(t) * math.sqrt(2) / 1000, rel=1e-5)
-        assert released.counts["count"] == sum(releaser.noisy) / 1000
-        assert released.value == pytest.approx(-1 + 4 * releaser.noisy[0] / sum(releaser.noisy))
+        assert released.counts["count"] == sum(releaser.released) / 1000
+        assert released.value == pytest.approx(-1 + 4 * releaser.released[0] / sum(releaser.released))

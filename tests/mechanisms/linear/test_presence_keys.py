@@ -119,7 +119,7 @@ def test_what_the_keys_say() -> None:
         cap = None if unit == "event" else 4
         assert made(statistic="users", decay=WITHIN, unit=unit, max_contributions=cap).decay == Window(1)
     parts = made(statistic="distribution", **VALUE)
-    assert (parts.bins, parts.quantiles[2], len(parts.sides.names)) == (64, Fraction(1, 2), 72)
+    assert (parts.bins, parts.quantiles[2], len(parts.sides.noised)) == (64, Fraction(1, 2), 72)
     few = made(statistic="distribution", bins=5, quantiles=["1/3"], **VALUE)
     assert (few.bins, few.quantiles, few.sums.width) == (5, (Fraction(1, 3),), 4)
     assert few.chosen() != parts.chosen()

@@ -92,7 +92,7 @@ class TestTwoSided:
                 numbers.append([])
                 for samples in stream[begin:]:
                     step(parameters, releaser, samples)
-                    numbers[-1] += releaser.noisy
+                    numbers[-1] += releaser.released
         room = 1e-6 * of.sums.denominator if of.sums.denominator > 1 else 0
         for a, b, c, d in zip(*noisy, *exactly, strict=True):
             assert abs((a - b) - (c - d)) <= room
@@ -106,11 +106,11 @@ class TestTwoSided:
             releaser, found = of.releaser(key, group), []
             for _ in range(6):
                 step(of, releaser, [])
-                found.append(tuple(releaser.noisy))
+                found.append(tuple(releaser.released))
             return list(zip(*found, strict=True))
 
         seen = [noise(KEY, b"a"), noise(KEY, b"b"), noise(b"K" * 32, b"a")]
-        assert len({side for sides in seen for side in sides}) == 3 * len(of.sides.names)
+        assert len({side for sides in seen for side in sides}) == 3 * len(of.sides.noised)
         assert all(any(side) for sides in seen for side in sides)
         assert noise(KEY, b"a") == seen[0]
 

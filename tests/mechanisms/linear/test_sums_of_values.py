@@ -71,7 +71,7 @@ def releases_of(make: Any, stream: list[list[int]]) -> list[int]:
     found = []
     for values in stream:
         step(machine, values)
-        found.append(machine.noisy[0])
+        found.append(machine.released[1])
     return found
 
 

@@ -72,7 +72,8 @@ def test_releases_are_right_on_average_and_their_error_bars_too(
 def test_one_budget_for_both_sums_goes_further_than_two() -> None:
     """Against halves of epsilon, but for means near the middle; far from it no split is better."""
     joint = DecayedVariance(decay=Window(4), grid=GRID, epsilon=Fraction(1))
-    assert sum(joint.spent) == Fraction(4, 3)
+    first, second = (one.epsilon for one in joint.decayed)
+    assert first + second == Fraction(4, 3)
 
     def error(off: float, first: float, second: float) -> float:
         """Of a release, by how far the mean lies from the middle in half ranges, and by the scales of the noise."""
@@ -84,7 +85,7 @@ def test_one_budget_for_both_sums_goes_further_than_two() -> None:
         return most / a, most
 
     built = scales(1 / 2)
-    assert built == pytest.approx((float(1 / joint.spent[0]), float(Fraction(1, 4) / joint.spent[1])), rel=1e-3)
+    assert built == pytest.approx((float(1 / first), float(Fraction(1, 4) / second)), rel=1e-3)
     halves = (2.0, 0.5)
     for off in np.linspace(0, 1, 21):
         assert error(off, *built) < (halves_error := error(off, *halves)) * 1.13

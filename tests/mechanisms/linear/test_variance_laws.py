@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.linear.decayed_variance import DecayedVariance, VarianceReleaser, joint_sensitivity
+from shoal.mechanisms.linear.decayed_variance import DecayedVariance, VarianceReleaser
+from shoal.mechanisms.linear.sides import joint_sensitivity
 from shoal.mechanisms.statistic import Contribution, Estimate
 from shoal.mechanisms.sums.decays import Decay, Exponential, Forward, Listed, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.formula import formula_weights
@@ -120,7 +121,7 @@ class TestVariance:
             exact.append([])
             for n, samples in zip(counts, stream, strict=False):
                 step(releaser, samples[:n])
-                noisy[-1] += releaser.noisy
+                noisy[-1] += releaser.released[1:]
                 totals = [sum(samples[:n]), sum(i * (STEPS - i) for i in samples[:n])]
                 exact[-1] += [summer.add(total) for summer, total in zip(sums, totals, strict=True)]
         for a, b, c, d in zip(*noisy, *exact, strict=True):
@@ -136,7 +137,7 @@ class TestVariance:
             releaser, sums = mechanism.releaser(key, group), []
             for _ in range(6):
                 step(releaser, [])
-                sums.append(tuple(releaser.noisy))
+                sums.append(tuple(releaser.released[1:]))
             return list(zip(*sums, strict=True))
 
         seen = [noise(KEY, b"a"), noise(KEY, b"b"), noise(b"K" * 32, b"a")]

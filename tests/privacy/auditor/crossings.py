@@ -96,11 +96,11 @@ class Found:
                 for closed in groups.close(tick, came) if came or is_due else ():
                     if closed is not None and closed.estimate is not None:
                         assert first + shown[closed.group] <= tick, "a key is released before it is shown"
-                        noisy = groups.releaser(closed.group).noisy
+                        noisy = groups.releaser(closed.group).released
                         numbers[closed.group] += [number / self.of.sums.denominator for number in noisy]
         self.releases += sum(map(len, numbers.values()))
         for key, tick in shown.items():
-            told = 0 if tick == NEVER else (self.ticks - tick) * len(self.of.sides.names)
+            told = 0 if tick == NEVER else (self.ticks - tick) * len(self.of.sides.noised)
             assert len(numbers[key]) == told, "a key that is shown is released at every tick"
         return {key: np.array(found) for key, found in numbers.items()}
 

@@ -68,7 +68,7 @@ def sums_of_variances() -> Iterator[None]:
         made = estimate(releaser)
         if made.value is None:
             return made
-        return replace(made, value=[noisy / releaser.public for noisy in releaser.noisy], noise_sd=0.0)
+        return replace(made, value=[noisy / releaser.released[0] for noisy in releaser.released[1:]], noise_sd=0.0)
 
     with patch.object(VarianceReleaser, "estimate", told):
         yield
@@ -79,7 +79,7 @@ def noisy_sides() -> Iterator[None]:
     """Of what protects presence the noisy sums are published, of which all releases are functions."""
 
     def told(releaser: TwoSidedReleaser) -> Estimate:
-        sums = [noisy / releaser._statistic.sums.denominator for noisy in releaser.noisy]
+        sums = [noisy / releaser._statistic.sums.denominator for noisy in releaser.released]
         return Estimate(sums, None, None, None, {"samples": 1})
 
     with patch.object(TwoSidedReleaser, "estimate", told):

@@ -107,7 +107,7 @@ def _noise_sd(made: SidedSlots, counted: float, width: float) -> float:
     """Of a mean in the middle of the range, or of shares on average."""
     if made.distribution is not None:
         return made.distribution.typical_sd(counted)
-    return width * MIDDLE * made.count_sd / math.sqrt(len(made.sides.names)) / counted
+    return width * MIDDLE * made.count_sd / math.sqrt(len(made.sides.noised)) / counted
 
 
 def final_noise(metric: Metric, users: int) -> Noise:

@@ -142,14 +142,14 @@ class SidedSlots(OnGrid):
     @cached_property
     def mechanism(self) -> str:
         """The name that a release gives the mechanism that made it."""
-        return f"{len(self.sides.names)} sides" if self.distribution is None else self.distribution.mechanism
+        return f"{len(self.sides.noised)} sides" if self.distribution is None else self.distribution.mechanism
 
     @property
     def count_sd(self) -> float:
         """The standard deviation of the noise in a cell's number of samples."""
         if self.distribution is not None:
             return self.distribution.count_sd
-        return noise_sd(((self.scale, len(self.sides.names)),)) / self.sides.width
+        return noise_sd(((self.scale, len(self.sides.noised)),)) / self.sides.width
 
     def bounder(self) -> OneByOne:
         parts = 1 if self.distribution is None else min(self.bins, 1 << PART_BITS)
@@ -174,12 +174,12 @@ class SidedSlots(OnGrid):
 
     def _sums(self, contributions: Iterable[Contribution]) -> list[tuple[str, Fraction, list[int]]]:
         """The name of each side, the scale of its noise, and its sum."""
-        sums = [0] * len(self.sides.names)
+        sums = [0] * len(self.sides.noised)
         for contribution in contributions:
             if contribution.number != NEWCOMERS:  # who finds a cell, and is no sample
                 parts = self.sides.parts(contribution.samples, contribution.total)
                 sums = [a + b for a, b in zip(sums, parts, strict=True)]
-        return [(side, self.scale, [total]) for side, total in zip(self.sides.names, sums, strict=True)]
+        return [(side.draw[1], self.scale, [total]) for side, total in zip(self.sides.noised, sums, strict=True)]
 
     def noisy(self, key: bytes, cell: bytes, slot: int, side: str, scale: Fraction, sums: list[int]) -> list[int]:
         """The sums of one side of a cell in a slot, each with noise of its own."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from shoal.mechanisms.linear.sides import TwoSides
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from tests.mechanisms.linear.slots.slot_cases import HEXAGONS, made, metric
 from tests.support.cover import in_a_loop
@@ -67,7 +68,7 @@ def test_what_makes_no_sense_is_refused(given: dict[str, Any], says: str) -> Non
 def test_what_the_keys_say() -> None:
     alone = made()
     assert (alone.groups, alone.first, alone.end, alone.selection, alone.clamps) == (("",), 2, None, None, True)
-    assert alone.sides.names == ("p", "q")
+    assert alone.sides == TwoSides(alone.grid.steps)
     assert (alone.grid.steps, alone.scale) == (2**20, Fraction(4 * 2**20))
     assert metric().unit == "user-slot"
     declared = made(cell=HEXAGONS, groups=["871f1d48bffffff"], end="1970-01-01T09:00:00Z", clamp=False)

@@ -44,7 +44,7 @@ def test_without_noise_the_release_is_the_exact_statistic(statistic: str, sample
     variance = sum((x - mean) ** 2 for x in values) / len(values)
     exact = mean if statistic == "slot-mean" else {"mean": mean, "variance": variance}
     assert released.value == pytest.approx(exact, abs=1e-6)
-    assert released.details == {"mechanism": f"{len(of.sides.names)} sides"}
+    assert released.details == {"mechanism": f"{len(of.sides.noised)} sides"}
 
 
 @every
@@ -60,7 +60,7 @@ def test_neighbours_meet_the_same_noise(statistic: str, one: list[int], other: l
 def test_sides_cells_slots_and_keys_have_noise_of_their_own(statistic: str) -> None:
     of = Noisy(sided(statistic, epsilon=Fraction(1, 10**6)))
     seen = [of([]), of([], slot=8), of([], slot=-7), of([], cell=b"d"), of([], key=b"K" * 32)]
-    assert len({side for sides in seen for side in sides}) == 5 * len(of.of.sides.names)
+    assert len({side for sides in seen for side in sides}) == 5 * len(of.of.sides.noised)
     assert of([]) == seen[0]
 
 

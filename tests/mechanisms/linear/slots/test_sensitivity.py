@@ -43,8 +43,8 @@ def sent(keys: Any, stream: list[Record]) -> Counter[Any]:
             moved["weight", cell, effective // HOUR] += block.total
             continue
         total = block.total if of.packing is None else of.packing.unpack(block.total, block.samples)
-        for name, part in zip(of.sides.names, of.sides.parts(block.samples, total), strict=True):
-            moved[name, cell, effective // HOUR] += part
+        for side, part in zip(of.sides.noised, of.sides.parts(block.samples, total), strict=True):
+            moved[side.draw[1], cell, effective // HOUR] += part
     return moved
 
 

@@ -90,7 +90,7 @@ def _sides(of: Any, releaser: Any) -> list[float]:
             assert releaser.estimate() == of.without_counters(), "something is told before a range is chosen"
             return []
         releaser = releaser.counters
-    return [number / of.sums.denominator for number in releaser.noisy]
+    return [number / of.sums.denominator for number in releaser.released]
 
 
 def sent_of(metric: Metric, world: Sequence[Event]) -> dict[tuple[str, int], list[Contribution]]:
