@@ -21,7 +21,7 @@ from benchmarks.page import Page, number, verdict
 from benchmarks.presence import DAY, STEPS, YEAR, Workload, flights, purchases
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.kinds import kind_of
-from shoal.mechanisms.linear.statistic import TwoSided
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.statistic import Block, Contribution
 from shoal.models.config.file import Config
 
@@ -145,7 +145,7 @@ def sent(work: Workload, section: Any, of: Any) -> list[list[Contribution]]:
 
 def released(work: Workload, section: Any, runs: int) -> tuple[Floats, list[float]]:
     """The values of all releases, a row for each key of noise, and the ends that were chosen."""
-    of = TwoSided.of(section.parts)
+    of = LinearStatistic.of(section.parts)
     days, values, ends = sent(work, section, of), np.full((runs, work.days), np.nan), []
     for run in range(runs):
         releaser = of.releaser(run.to_bytes(32, "big"), b"")

@@ -14,7 +14,8 @@ from fractions import Fraction
 
 from shoal.mechanisms.groups import Groups
 from shoal.mechanisms.linear.came import NEWCOMERS
-from shoal.mechanisms.linear.statistic import TwoSided
+from shoal.mechanisms.linear.sides import Samples
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.parts.of import Count
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
@@ -30,9 +31,9 @@ KEY = bytes(32)
 
 def counts(selection: FirstCrossing, horizon: int, key: bytes = KEY) -> Groups:
     decay = Undecayed(horizon)
-    return TwoSided(statistic=Count, decay=decay, epsilon=Fraction(4, 5), groups=None, selection=selection).in_groups(
-        key
-    )
+    return LinearStatistic(
+        statistic=Count, sides=Samples(), decay=decay, epsilon=Fraction(4, 5), groups=None, selection=selection
+    ).in_groups(key)
 
 
 def came(people: int) -> list[Contribution]:

@@ -8,10 +8,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from benchmarks.decay.measuring import KEY, Ratio
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.linear.decayed_variance import DecayedVariance
+from shoal.mechanisms.linear.sides import Products
+from shoal.mechanisms.linear.statistic import LinearStatistic
+from shoal.mechanisms.parts.of import Variance
 from shoal.mechanisms.statistic import Contribution, Estimate
 from shoal.mechanisms.sums.decays import Decay, Exponential, Window
 
@@ -57,7 +60,9 @@ def spreads(*, quick: bool) -> list[Spread]:
 
 
 def _spread(name: str, decay: Decay, begin: int, mean: str, where: Fraction, keys: int) -> Spread:
-    of = DecayedVariance(decay=decay, grid=GRID, epsilon=EPSILON, max_contributions=1)
+    of = LinearStatistic(
+        statistic=Variance, sides=Products(GRID.steps), decay=decay, grid=GRID, epsilon=EPSILON, max_contributions=1
+    )
     ratio, truth, stated, covered = Ratio(), float(where**2), 0.0, 0
     for number in range(keys):
         releases = list(_releases(of, begin, where, f"{name} {mean} {number}".encode()))
@@ -72,7 +77,7 @@ def _spread(name: str, decay: Decay, begin: int, mean: str, where: Fraction, key
     )  # fmt: skip
 
 
-def _releases(of: DecayedVariance, begin: int, where: Fraction, group: bytes) -> Iterator[Estimate]:
+def _releases(of: Any, begin: int, where: Fraction, group: bytes) -> Iterator[Estimate]:
     """A group's releases from step `begin` on, some in as many steps again."""
     far = int(2 * where * GRID.steps)  # half of the samples are 0, the others as far on the other side of the mean
     total = of.packing.unpack(SAMPLES // 2 * of.packing.pack([far]), SAMPLES)
@@ -84,12 +89,12 @@ def _releases(of: DecayedVariance, begin: int, where: Fraction, group: bytes) ->
             yield releaser.estimate()
 
 
-def _halves(of: DecayedVariance, t: int, off: float) -> float:
+def _halves(of: LinearStatistic, t: int, off: float) -> float:
     """How much larger the noise is where each sum is made with half of epsilon, to first order in it."""
 
     def noise(epsilons: tuple[Fraction, Fraction]) -> float:
-        sums = of.made(GRID.steps, epsilons[0]), of.made(GRID.steps**2 // 4, epsilons[1])
-        first, second = (grid.width_value(one.noise_sd(t)) for grid, one in zip(of.sum_grids, sums, strict=True))
+        sums = of.made(GRID.steps, epsilons[0] / EPSILON), of.made(GRID.steps**2 // 4, epsilons[1] / EPSILON)
+        first, second = GRID.width_value(sums[0].noise_sd(t)), GRID.squares.width_value(sums[1].noise_sd(t))
         return math.hypot(off * first, second)
 
     return noise((EPSILON / 2, EPSILON / 2)) / noise((of.decayed[0].epsilon, of.decayed[1].epsilon))

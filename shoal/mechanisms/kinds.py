@@ -7,19 +7,16 @@ from shoal.mechanisms.accounts import Accounts, Site
 from shoal.mechanisms.continual_mean.coordinates import Coordinates
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
-from shoal.mechanisms.linear.decayed_sum import Stepped
-from shoal.mechanisms.linear.decayed_variance import DecayedVariance
 from shoal.mechanisms.linear.slots.statistic import SidedSlots
-from shoal.mechanisms.linear.statistic import TwoSided
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.parts.at import Slots, Steps
 from shoal.mechanisms.parts.hides import AddRemove
 from shoal.mechanisms.parts.metric import Metric
-from shoal.mechanisms.parts.of import Variance
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.statistic import Bounder
 from shoal.mechanisms.withheld import CountingMean
 
-Mechanism = MeanParameters | Coordinates | CountingMean | Stepped | DecayedVariance | Slotted | TwoSided | SidedSlots
+Mechanism = MeanParameters | Coordinates | CountingMean | LinearStatistic | Slotted | SidedSlots
 
 
 class Kind(Protocol):
@@ -57,14 +54,10 @@ def kind_of(metric: Metric) -> Kind:
     match metric:
         case Metric(hides=AddRemove(), at=Slots()):
             return SidedSlots
-        case Metric(hides=AddRemove()):
-            return TwoSided
         case Metric(at=Slots()):
             return Slotted
-        case Metric(of=Variance()):
-            return DecayedVariance
-        case Metric(at=Steps()):
-            return Stepped
+        case Metric(hides=AddRemove()) | Metric(at=Steps()):
+            return LinearStatistic
         case _:
             return ContinualMean
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cache, partial
 from math import isclose as close
 
-from shoal.mechanisms.kinds import kind_of
-from shoal.mechanisms.linear.decayed_sum import EXACT, Step, Stepped
+from shoal.mechanisms.linear.statistic import LinearStatistic
+from shoal.mechanisms.linear.windows import EXACT, Step, window
 from shoal.mechanisms.parts.at import AllWindows, Steps, Undecayed
 from shoal.mechanisms.parts.metric import Metric
+from shoal.mechanisms.parts.of import Mean, PublicCount, Sum
 from shoal.mechanisms.statistic import Estimate
 from shoal.models.errors import InputError
 from shoal.models.releases.record import Record, Release
@@ -39,7 +40,8 @@ class Answer:
 def tells_windows(metric: Metric) -> bool:
     """Whether a metric's releases tell any window."""
     return (
-        kind_of(metric) is Stepped
+        isinstance(metric.of, Sum | PublicCount | Mean)
+        and not metric.protects_presence
         and isinstance(metric.at, Steps)
         and isinstance(metric.at.decay, Undecayed | AllWindows)
     )
@@ -63,7 +65,7 @@ def _step(release: Release) -> Step:
 class History:
     """The releases of one group of one metric version, all from the first on."""
 
-    def __init__(self, metric: Metric, mechanism: Stepped, where: str, count: int, read: Read) -> None:
+    def __init__(self, metric: Metric, mechanism: LinearStatistic, where: str, count: int, read: Read) -> None:
         """`where` names them in errors; `count`, at least 1, is the last seq.
 
         Raises:
@@ -98,9 +100,9 @@ class History:
 
     def _estimate(self, t: int, steps: int) -> Estimate | None:
         if t < 1:
-            return self._mechanism.estimate(0, 0, EXACT)
+            return self._mechanism.estimate((0, 0), EXACT, {})
         try:
-            found = self._mechanism.window(t, min(steps, t), self._last, self._released)
+            found = window(self._mechanism, t, min(steps, t), self._last, self._released)
         except IndexError:
             raise InputError(
                 f"{self._where}: a release lacks nodes; give the releases as they were published"
@@ -146,14 +148,14 @@ class History:
     def _check_bars(self, seq: int) -> None:
         """A release's noise is what the configuration says."""
         samples, noise_sd = _step(self._read(seq)).samples, self._read(seq).noise_sd
-        expected = self._mechanism.estimate(0, samples, self._mechanism.bars(self._step_of(seq)))
+        expected = self._mechanism.estimate((samples, 0), self._mechanism.bars(self._step_of(seq)), {})
         if expected is None or not isinstance(noise_sd, int | float) or not isclose(noise_sd, expected.noise_sd):
             raise self._other(seq)
 
     def _check_value(self) -> None:
         """The first release's value is what the configuration makes of its nodes."""
         step = _step(self._read(1))
-        estimate = self._mechanism.estimate(sum(step.nodes), step.samples, EXACT)
+        estimate = self._mechanism.estimate((step.samples, sum(step.nodes)), EXACT, {})
         if estimate is None or self._read(1).value != estimate.value:
             raise self._other(1)
 

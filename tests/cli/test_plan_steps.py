@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from shoal.mechanisms.kinds import statistic_of
-from shoal.mechanisms.linear.decayed_sum import Stepped
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError
@@ -94,7 +94,7 @@ def test_the_noise_measured_over_many_keys_is_that_foretold(
     (plan,) = planned(config, *STATED)
     foretold = of(plan, "patent" if PATENT in more else "sharp")["over_time"][-2]
     mechanism = statistic_of(load(config).metric[0].parts)
-    assert isinstance(mechanism, Stepped)
+    assert isinstance(mechanism, LinearStatistic)
     # Releases of nothing but noise: all samples are 0, the low end of the range.
     errors: list[float] = []
     for key in range(500):

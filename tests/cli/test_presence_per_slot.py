@@ -13,7 +13,7 @@ import pytest
 from shoal.agents.dashboard.file import page_by_place
 from shoal.agents.map.releases import read_places
 from shoal.mechanisms.linear.plan.slots import plans
-from shoal.mechanisms.linear.presence_words import people
+from shoal.mechanisms.linear.words import people
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
 from shoal.models.config.file import load

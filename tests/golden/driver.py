@@ -25,7 +25,7 @@ from shoal.agents.audit.replay.matching import (
 from shoal.agents.cli.main import app
 from shoal.agents.lane import KERNEL, OFF, lane_named
 from shoal.mechanisms.kinds import statistic_of
-from shoal.mechanisms.linear.stepped import SteppedStatistic
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.models.config.decay import NEEDS
 from shoal.models.config.file import Config
 from shoal.models.config.forms import ALGORITHMS, STATISTICS
@@ -72,7 +72,7 @@ def parameters(case: Case) -> dict[str, dict[str, str]]:
     for metric in config.metric:
         found[metric.name] = {"parameters": parameters_of(config, metric)}
         mechanism = statistic_of(metric.parts)
-        if isinstance(mechanism, SteppedStatistic):
+        if isinstance(mechanism, LinearStatistic):
             found[metric.name]["sums"] = ", ".join(sums.shape() for sums in mechanism.decayed)
     return found
 

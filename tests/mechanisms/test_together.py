@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 from shoal.mechanisms.error_bars import COVERAGE, coverage_of, noise_quantile, tail_bound
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.kinds import statistic_of
-from shoal.mechanisms.linear.decayed_variance import DecayedVariance
 from shoal.mechanisms.noise.keyed import derive
+from shoal.mechanisms.parts.of import Variance
 from shoal.mechanisms.sums.decays import Exponential, Window
 from shoal.mechanisms.sums.gaussian_window import RootWindow
 from shoal.mechanisms.sums.running import RunningSum
 from shoal.mechanisms.sums.sums import DecayedSum
 from shoal.models.config.metric import MetricSection
+from tests.mechanisms.linear.value_cases import of_values
 from tests.mechanisms.sums.decay_cases import Case, linear, some_cases
 from tests.support.cover import in_a_loop
 from tests.support.effort import examples, tries
@@ -161,13 +162,18 @@ def test_a_variance_lies_between_low_and_high_wherever_both_sums_are_within_thei
     values: list[int], first: float, second: float
 ) -> None:
     grid = Grid(Fraction(0), Fraction(10), 100)
-    statistic = DecayedVariance(
-        decay=Window(2), grid=grid, epsilon=200 * ONE, max_contributions=1, coverage=coverage_of(9, 2)
+    statistic = of_values(
+        statistic=Variance,
+        decay=Window(2),
+        grid=grid,
+        epsilon=200 * ONE,
+        max_contributions=1,
+        coverage=coverage_of(9, 2),
     )
     n, bars = len(values), statistic.bars(1)
     moved = [int(part * bar / unit) for part, bar, unit in ((first, bars[1], 0.1), (second, bars[3], 0.01))]
     noisy = sum(values) + moved[0], sum(i * (100 - i) for i in values) + moved[1]
-    estimate = statistic.estimate(noisy, n, bars)
+    estimate = statistic.estimate((n, *noisy), bars, {})
     truth = float(np.var(values)) / 100
     assert estimate is not None
     assert estimate.low - 1e-6 <= truth <= estimate.high + 1e-6

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.linear.decayed_sum import Stepped
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.parts.unit import Unit
 from shoal.models.config.file import Config
 from shoal.models.config.unit import charge, parse_unit
@@ -48,7 +48,7 @@ configs = pytest.mark.parametrize("cfg", CONFIGS.values(), ids=CONFIGS)
 def bounds(cfg: Config) -> tuple[Unit, int]:
     """The unit, and the change that the noise is made for."""
     (metric,) = plan_of(cfg).metrics
-    assert isinstance(metric.parameters, Stepped)
+    assert isinstance(metric.parameters, LinearStatistic)
     assert metric.parameters.sample_grid.steps == STEPS
     return metric.parts.unit, metric.parameters.max_contributions * STEPS
 

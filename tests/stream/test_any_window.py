@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.kinds import statistic_of
-from shoal.mechanisms.linear.decayed_sum import Step, Stepped
+from shoal.mechanisms.linear.statistic import LinearStatistic
+from shoal.mechanisms.linear.windows import Step, sums_of_windows, window
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.statistic import Estimate
 from shoal.mechanisms.sums.patent.all_window_sum import AllWindowSum, AllWindowSummer
@@ -38,9 +39,9 @@ def released(cfg: Config, events: list[bytes], group: str | None = None) -> list
     return [one for one in map(orjson.loads, run_file(cfg, events)) if one["group"] == group]
 
 
-def mechanism(cfg: Config) -> Stepped:
+def mechanism(cfg: Config) -> LinearStatistic:
     found = statistic_of(cfg.metric[0].parts)
-    assert isinstance(found, Stepped)
+    assert isinstance(found, LinearStatistic)
     return found
 
 
@@ -167,12 +168,13 @@ def test_the_noise_of_windows_has_the_spread_that_is_stated(algorithm):
     groups = 700
     of = mechanism(config(summed(algorithm=algorithm, max_contributions=1)))
     released = [noised(of, number) for number in range(groups)]
-    assert of.windows is not None
+    sums_told = sums_of_windows(of)
+    assert sums_told is not None
     for end, length in ((24, 24), (24, 12), (11, 6), (20, 13), (9, 1)):
-        told = of.window(end, length, last, released[0].__getitem__)
+        told = window(of, end, length, last, released[0].__getitem__)
         assert told is not None
         sd, half = told.noise_sd * 16, (told.high - told.low) / 2 * 16
-        parts = of.windows.parts(end, length, last)
+        parts = sums_told.parts(end, length, last)
         sums = [sum(part.sign * steps[part.step].nodes[part.place] for part in parts) for steps in released]
         assert told.value == sums[0] / 16
         # Laplace noise has kurtosis up to 6: three standard errors of its variance
@@ -180,14 +182,14 @@ def test_the_noise_of_windows_has_the_spread_that_is_stated(algorithm):
         inside = sum(abs(x) <= half for x in sums) / groups
         assert inside == pytest.approx(0.95, abs=3 * math.sqrt(0.95 * 0.05 / groups) + 0.002)
     # and a window of steps that released nothing is 0, exactly
-    assert of.window(14, 3, last, released[0].__getitem__) == Estimate(0.0, 0.0, 0.0, 0.0, {"samples": 0})
+    assert window(of, 14, 3, last, released[0].__getitem__) == Estimate(0.0, 0.0, 0.0, 0.0, {"samples": 0})
 
 
 def last(t: int) -> int:
     return 11 if 11 < t < 16 else t
 
 
-def noised(of: Stepped, number: int) -> dict[int, Step]:
+def noised(of: LinearStatistic, number: int) -> dict[int, Step]:
     """What a group publishes in which all samples are 0."""
     summer, held = of.sums.summer(lambda epoch: derive(bytes(32), number, epoch)), {}
     assert isinstance(summer, AllWindowSummer | RunningSummer)
@@ -219,11 +221,11 @@ def test_few_releases_are_read():
 
 
 def test_which_metrics_tell_windows():
-    window = {"kind": "window", "length": "10s"}
-    cfg = config(summed(), summed({"kind": "none"}), summed(window), {}, {"statistic": "mean", "step": "5s"})
+    ten = {"kind": "window", "length": "10s"}
+    cfg = config(summed(), summed({"kind": "none"}), summed(ten), {}, {"statistic": "mean", "step": "5s"})
     assert [tells_windows(section.parts) for section in cfg.metric] == [True, True, False, False, True]
     with pytest.raises(ValueError, match="tell windows"):
-        mechanism(config(summed(window))).window(1, 1, lambda t: t, lambda t: Step(0, ()))
+        window(mechanism(config(summed(ten))), 1, 1, lambda t: t, lambda t: Step(0, ()))
 
 
 def test_an_end_after_the_last_release_is_refused():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.linear.decayed_sum import Stepped
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.models.config.file import Config
 from shoal.stream.parameters import parameters_of
 from shoal.stream.release import ReleasePartition
@@ -276,6 +276,6 @@ def test_state_without_this_metrics_steps_cannot_be_another_ones():
     machine.start(0)
     assert machine.clock_of("m0/1") is None
     mechanism = plan.metrics[0].parameters
-    assert isinstance(mechanism, Stepped)
+    assert isinstance(mechanism, LinearStatistic)
     assert mechanism.rest == 1_000_000
     assert Fraction(plan.metrics[0].parts.budget.epsilon) == 1

@@ -11,7 +11,7 @@ from shoal.agents.audit import log
 from shoal.agents.audit.database import Database, bring_to_head
 from shoal.agents.audit.log import Group
 from shoal.agents.input.release_file import release_lines
-from shoal.mechanisms.linear.decayed_sum import Stepped
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.parts.metric import Metric
 from shoal.models.errors import InputError, LedgerError
 from shoal.models.releases.record import Activation, Release, record_of
@@ -28,7 +28,7 @@ class Wanted:
 
     app: str
     parts: Metric
-    mechanism: Stepped
+    mechanism: LinearStatistic
     group: str  # "" without one
 
     @property

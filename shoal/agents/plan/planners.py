@@ -6,13 +6,10 @@ from typing import Protocol
 from shoal.mechanisms.continual_mean import plan as means
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
 from shoal.mechanisms.kinds import Kind
-from shoal.mechanisms.linear.decayed_sum import Stepped
-from shoal.mechanisms.linear.decayed_variance import DecayedVariance
-from shoal.mechanisms.linear.plan import presence
+from shoal.mechanisms.linear.plan import planner as sums
 from shoal.mechanisms.linear.plan import slots as places
-from shoal.mechanisms.linear.plan.steps import Planner as Steps
 from shoal.mechanisms.linear.slots.statistic import SidedSlots
-from shoal.mechanisms.linear.statistic import TwoSided
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.plan import Noise, Plan
@@ -34,6 +31,5 @@ class Planner(Protocol):
 
 
 PLANNERS: Mapping[Kind, Planner] = {
-    ContinualMean: means, Stepped: Steps(Stepped.of), DecayedVariance: Steps(DecayedVariance.of), Slotted: slots,
-    TwoSided: presence, SidedSlots: places,
+    ContinualMean: means, LinearStatistic: sums, Slotted: slots, SidedSlots: places,
 }  # fmt: skip

@@ -12,7 +12,8 @@ from shoal.mechanisms.library.numbers import EXACT, exact, exactly
 from shoal.mechanisms.library.statistics import GRID, grid_of
 from shoal.mechanisms.library.streams import UserStream
 from shoal.mechanisms.linear.bounding import newcomers
-from shoal.mechanisms.linear.statistic import ONE, TwoSided
+from shoal.mechanisms.linear.sides import hidden_sides
+from shoal.mechanisms.linear.statistic import ONE, LinearStatistic
 from shoal.mechanisms.overall_accounts import Limit, Once, OverallAccounts, blocks_of
 from shoal.mechanisms.parts.lengths import INSTANT
 from shoal.mechanisms.parts.of import Count, Mean, Sum, Users
@@ -138,15 +139,18 @@ class PresenceStatistic:
         return "step" if self.decay == Window(1) else None
 
     @cached_property
-    def sided(self) -> TwoSided:
+    def sided(self) -> LinearStatistic:
         """The public parameters as the mechanism has them; not a part of the library."""
-        made = TwoSided(
+        grid = ONE if self.low is None or self.high is None else grid_of(self.low, self.high, self.grid)
+        grid, sides = hidden_sides(self._class, grid)
+        made = LinearStatistic(
             statistic=self._class,
+            sides=sides,
             decay=self.decay,
             epsilon=exact(epsilon=self.epsilon),
             delta=exact(delta=self.delta),
             max_contributions=self.max_contributions,
-            grid=ONE if self.low is None or self.high is None else grid_of(self.low, self.high, self.grid),
+            grid=grid,
             clamps=self._class is Mean,
             groups=("",) if self.groups is None else self.groups,
         )
@@ -161,7 +165,8 @@ class PresenceStatistic:
 
     def count_sd(self, t: int) -> float:
         """Standard deviation of the noise of a group's count in its t-th release: of samples, or of users."""
-        return math.sqrt(len(self.sided.sides.noised)) * self.sided.sums.noise_sd(t) / self.sided.sides.width
+        sums = self.sided.decayed
+        return math.sqrt(len(sums)) * sums[0].noise_sd(t) / (sums[0].width / self.max_contributions)
 
     def open(self, key: Key, *, first: int = 0) -> UserStream:
         """A stream of samples under a key; `first` is the number of its first tick."""

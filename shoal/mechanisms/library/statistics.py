@@ -16,7 +16,8 @@ from shoal.mechanisms.library.counters import refuse_idle
 from shoal.mechanisms.library.keys import Key
 from shoal.mechanisms.library.numbers import EXACT, exact, exactly
 from shoal.mechanisms.library.streams import UserStream
-from shoal.mechanisms.linear.decayed_sum import Stepped
+from shoal.mechanisms.linear.sides import Indices
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.overall_accounts import Limit, OverallAccounts, blocks_of
 from shoal.mechanisms.parts.of import Mean, Sum
 from shoal.mechanisms.privacy.accounting import Loss
@@ -152,10 +153,11 @@ class DecayedStatistic:
         refuse_idle(self.delta, self.stepped.mechanism)
 
     @cached_property
-    def stepped(self) -> Stepped:
+    def stepped(self) -> LinearStatistic:
         """The public parameters as the mechanism has them; not a part of the library."""
-        made = Stepped(
+        made = LinearStatistic(
             statistic=STATISTICS[self.statistic],
+            sides=Indices(self.grid),
             decay=self.decay,
             grid=grid_of(self.low, self.high, self.grid),
             epsilon=exact(epsilon=self.epsilon),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.life import expected_releases
 from shoal.mechanisms.linear.came import NEWCOMERS, NUMBERS_AT, SAMPLES_AT
-from shoal.mechanisms.overall_accounts import Blocks, Limit, Once, OverallAccounts, blocks_of
+from shoal.mechanisms.overall_accounts import Blocks, Limit, Once, OverallAccounts, accounts_of_values, blocks_of
 from shoal.mechanisms.parts.at import Steps, Undecayed
 from shoal.mechanisms.parts.expect import expect
 from shoal.mechanisms.parts.hides import AddRemove, Events, Overall
@@ -33,9 +33,10 @@ def declared_of(metric: Metric) -> tuple[str, ...] | None:
 
 def selection_of(metric: Metric) -> FirstCrossing | None:
     """Mechanism that finds keys; None if all are declared, or there are none."""
-    found, hides = found_of(metric.per), expect(metric.hides, AddRemove)
+    found = found_of(metric.per)
     if found is None:
         return None
+    hides = expect(metric.hides, AddRemove)
     weights, unit = falling(found.keys)
     budget = metric.budget
     if hides.end is None:
@@ -60,6 +61,8 @@ def unit_samples(metric: Metric) -> int:
 
 def accounts_of(metric: Metric, bounder: Bounder, site: Site) -> OverallAccounts:
     """Accounts of a metric with steps."""
+    if not metric.protects_presence:
+        return accounts_of_values(metric, bounder, site)
     clip, how_often, samples = clip_of(metric), once(metric), unit_samples(metric)
     limit = limit_of(metric, samples, selection_of(metric))
     limit = replace(limit, once=how_often, keys=samples if how_often == "key" else limit.keys)

@@ -1,5 +1,6 @@
 """Decays of the part `at` as the mechanisms of decayed sums take them: with lengths counted in steps."""
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -12,6 +13,9 @@ from shoal.mechanisms.sums import decays
 from shoal.mechanisms.sums.formula import formula_weights
 from shoal.mechanisms.sums.weights import Weights
 
+EVERY = 1 << 60  # steps: all there are
+_FORGOTTEN = 20  # binary places: a step whose weight is 0 in them is no part of a key's past
+
 
 def decay_of(metric: Metric) -> decays.Decay:
     """The decay of a metric, for the releases that are expected of it.
@@ -21,11 +25,6 @@ def decay_of(metric: Metric) -> decays.Decay:
     """
     steps = expect(metric.at, at.Steps)
     return in_steps(steps.decay, steps.length, expected_releases(metric) if uses_life(metric) else None)
-
-
-def rest_of(metric: Metric) -> int:
-    """Silent steps after which a group of a metric under relation values rests."""
-    return expect(expect(metric.at, at.Steps).rest, int)
 
 
 def span_of(decay: at.Decay) -> int:
@@ -74,3 +73,29 @@ def _of_decay(weights: Callable[[], Weights]) -> Weights:
         return weights()
     except ValueError as refused:
         raise ValueError(f"decay {refused}") from None
+
+
+def history_of(decay: decays.Decay) -> int:
+    """The steps before a key's first release that are given to its sums one by one; 0: all at once, as one step.
+
+    What is older weighs nothing, or less than a millionth. All of a past may come as one step only where a sum does not
+    forget: elsewhere it would get one age.
+
+    Raises:
+        ValueError: the decay tells when somebody contributes.
+    """
+    match decay:
+        case decays.Undecayed():
+            return 0
+        case decays.Window(length=length, of_updates=False):
+            return length
+        case decays.Listed():
+            return decay.length
+        case decays.Exponential(alpha=alpha):
+            rate = -math.log1p(-float(1 - alpha)) / math.log(2)
+            return min(math.ceil(_FORGOTTEN / rate), EVERY)
+        case decays.Polynomial(exponent=exponent):
+            return min(math.ceil(2 ** (_FORGOTTEN / float(exponent))), EVERY)
+        case decays.Forward():
+            return EVERY
+    raise ValueError("this decay tells when somebody contributes; use a window, or none")

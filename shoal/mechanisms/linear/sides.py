@@ -29,10 +29,11 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from shoal.mechanisms.bins.shares import bin_of
-from shoal.mechanisms.bins.tree import EvenTree
+from shoal.mechanisms.bins.shares import BINS, bin_of, check_bins
+from shoal.mechanisms.bins.tree import EvenTree, even_tree
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.moments import Moments
+from shoal.mechanisms.parts.of import Count, Distribution, MeanVariance, Of, PublicCount, Sum, Users, Variance
 from shoal.mechanisms.statistic import Packing
 
 _LANE = 64  # bits of the number of samples in a bin
@@ -209,7 +210,6 @@ class TwoSides:
 
     @property
     def width(self) -> int:
-        """Sum of the parts of a sample."""
         return self.steps
 
     @property
@@ -241,7 +241,6 @@ class ThreeSides:
 
     @property
     def width(self) -> int:
-        """Sum of the parts of a sample."""
         return self.steps**2
 
     @property
@@ -349,8 +348,7 @@ class Nodes:
 
     @property
     def width(self) -> int:
-        """Levels of the tree: a sample is in a node of each."""
-        return len(self.tree.shape)
+        return len(self.tree.shape)  # a sample is in a node of each level
 
     @property
     def noised(self) -> tuple[Side, ...]:
@@ -363,3 +361,25 @@ class Nodes:
     def whole(self, parts: tuple[int, ...]) -> tuple[int, list[int]]:
         bins = list(parts[-self.tree.bins :])
         return sum(bins), bins
+
+
+# -------------------------------------------------------------------- of a statistic
+
+
+def sides_of_values(statistic: type[Of], grid: Grid) -> Sides:
+    """Sides of a statistic under relation values."""
+    if statistic is PublicCount:
+        return Samples(public=1)
+    return Products(grid.steps) if statistic is Variance else Indices(grid.steps)
+
+
+def hidden_sides(statistic: type[Of], grid: Grid, bins: int = BINS) -> tuple[Grid, HiddenSides]:
+    """Sides of a statistic under relation add-remove, and the grid that its samples are clipped to."""
+    if statistic in (Count, Users):
+        return grid, Samples()
+    if statistic is Distribution:
+        check_bins(bins, (), grid)
+        return grid, Nodes(even_tree(bins), InBins(grid, bins))
+    if statistic is Sum and grid.low * grid.high:
+        return signed_grid(grid.low, grid.high, grid.steps)
+    return grid, (ThreeSides if statistic is MeanVariance else TwoSides)(grid.steps)

@@ -1,74 +1,93 @@
-"""Means, sums, counts, users and distributions that protect presence: decayed sums of each side of a key's samples.
+"""Counts, sums, means, variances and distributions that are sums of samples: a decayed sum for each side of a key.
 
-    statistic       what a sample, of grid index i in 0 .. W, adds to each decayed sum                     width
-    mean            i and W - i                                                                            W
-    sum             the same, if the range ends at 0; else its value in steps of the larger end over W     W
-    count, users    1                                                                                      1
-    mean-variance   (W - i)**2, 2 i (W - i) and i**2                                                       W**2
-    distribution    1 to a node of each of h levels of a tree over bins (distribution.py)                  h
+A statistic is its sides (sides.py): what a sample adds to each, which of them are public, and how much noise the others
+need. Under relation values the number of samples is public, and under add-remove it is as noisy as the rest.
 
-Guarantee    pure epsilon-DP for all releases of all keys together; a window with Gaussian noise (epsilon, delta)-DP.
-             Whatever is in the stream may react to releases. What finds keys that nobody declared has its own epsilon
-Relation     add-remove: all records of a unit are there, or none is
-Unit         at most m samples, whatever keys and steps they are in; of users one in each of K keys or, per step, m
-             The range that a key's values are clipped to has its own as well, where it is chosen (upper_end.py)
-Sensitivity  L1, exact: a sample's parts add up to the width, whatever i is (sides.py); so a unit moves all sums of all
-             keys by m * width at most, together, and each of them has all of epsilon. Where widths differ between keys,
-             each key's sums have noise for its own: a unit loses epsilon / m by each sample, wherever it is.
-             L2, for Gaussian noise: the same number times the longest column of one sum's matrix
-Noise        of the decayed sums, each from subkeys of its key and side
-Variance     of count, sum and mean: estimates.py
-Proof        docs/proofs/two-sided.md, docs/proofs/clip-range.md
-Source       Fitzsimons, Honaker, Shoemate and Singhal (2024) and Kulesza, Suresh and Wang (2024) for one release
+Guarantee    that of the decayed sums, for all releases of all keys together: pure epsilon-DP; (epsilon, delta)-DP of
+             Gaussian windows. Whatever is in the stream may react to releases. Finding keys that nobody declared, and
+             choosing the range of a key's values (upper_end.py), has an epsilon of its own
+Relation     values: two streams differ in the values of one unit; who contributes when, and in which key, is public.
+             add-remove: all records of a unit are there, or none is
+Unit         at most m samples, whatever keys and steps they are in: a user's, a user's of one period, or one event; of
+             users one in each of K keys or, per step, m
+Sensitivity  L1, exact: for one sample the sum over sides of |change| q / w is at most 1 (sides.py), so that all sides
+             of all keys lose epsilon together, without a split: their noise is independent, and losses add up like the
+             changes. Where widths differ between keys, each key's sums have noise for its own. L2, for Gaussian noise:
+             the same number times the longest column of one sum's matrix
+Noise        of the decayed sums, from subkeys of the key and side
+Variance     public_estimates.py, estimates.py
+Proof        docs/proofs/decay.md, docs/proofs/decayed-variance.md, docs/proofs/two-sided.md, docs/proofs/clip-range.md
+Source       Bolot, Fawaz, Muthukrishnan, Nikolov and Taft (2013), for algorithm "patent"; Fitzsimons, Honaker, Shoemate
+             and Singhal (2024) and Kulesza, Suresh and Wang (2024) for one release under add-remove
 """
 
 import hashlib
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
+from shoal.mechanisms import check
 from shoal.mechanisms.bins.shares import BINS, check_bins
-from shoal.mechanisms.bins.tree import even_tree
+from shoal.mechanisms.counters.counter import Subkeys
+from shoal.mechanisms.error_bars import COVERAGE, coverage_of
 from shoal.mechanisms.grid import Grid, grid_of
 from shoal.mechanisms.groups import IsHome, everywhere
-from shoal.mechanisms.linear import bounding, distribution, estimates, presence_words
+from shoal.mechanisms.linear import bounding, distribution, estimates, public_estimates, words
 from shoal.mechanisms.linear.came import NEWCOMERS, PARTS, ByPart
 from shoal.mechanisms.linear.candidates import Candidates, keyed_words
 from shoal.mechanisms.linear.clipped import ClippedReleaser
-from shoal.mechanisms.linear.decay import decay_of
+from shoal.mechanisms.linear.decay import decay_of, history_of
 from shoal.mechanisms.linear.estimates import Sided
-from shoal.mechanisms.linear.groups import DeclaredGroups, FoundGroups
-from shoal.mechanisms.linear.sides import HiddenSides, InBins, Nodes, Samples, Signed, ThreeSides, TwoSides, signed_grid
-from shoal.mechanisms.linear.stepped import SteppedStatistic
-from shoal.mechanisms.linear.sums import LinearSums
+from shoal.mechanisms.linear.groups import DeclaredGroups, FoundGroups, StepGroups
+from shoal.mechanisms.linear.sides import (
+    Nodes,
+    Products,
+    Samples,
+    Side,
+    Sides,
+    Signed,
+    ThreeSides,
+    TwoSides,
+    hidden_sides,
+    sides_of_values,
+)
+from shoal.mechanisms.linear.sums import LinearSums, node_text
 from shoal.mechanisms.noise.keyed import derive
-from shoal.mechanisms.parts.by import TwoSided as ByTwoSided
+from shoal.mechanisms.parts.at import Steps
+from shoal.mechanisms.parts.by import Patent
 from shoal.mechanisms.parts.expect import expect
 from shoal.mechanisms.parts.hides import AddRemove
 from shoal.mechanisms.parts.metric import Metric
-from shoal.mechanisms.parts.of import Count, Distribution, Mean, MeanVariance, Of, Sum, Users, WithValues
+from shoal.mechanisms.parts.of import Distribution, Mean, MeanVariance, Of, Sum, Variance, WithValues
 from shoal.mechanisms.parts.per import One
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.selection.upper_end import UpperEnd
-from shoal.mechanisms.statistic import Estimate, OneByOne, Packing
-from shoal.mechanisms.sums.decays import Exponential, Forward, Listed, Polynomial, Undecayed, Window
+from shoal.mechanisms.statistic import LEAST_EPSILON, NO_ESTIMATE, Estimate, OneByOne, OnGrid, Packing
+from shoal.mechanisms.sums.decays import Decay, Listed, Window
+from shoal.mechanisms.sums.gaussian_window import RootWindow
 from shoal.mechanisms.sums.sums import DecayedSum
 
-Counted = Count | Users
 ONE = Grid(Fraction(0), Fraction(1), 2)  # of what has no range
-EVERY = 1 << 60  # steps: all there are
-_FORGOTTEN = 20  # binary places: a step whose weight is 0 in them is no part of a key's past
+BARS_KEPT = 1 << 14  # keys of a metric ask for the same ones
+
+Estimator = Callable[[Sequence[int], tuple[float, ...], Mapping[str, Any]], Estimate | None]
+
+
+def step_draws(key: bytes, group: bytes, side: Side) -> Subkeys:
+    """Subkeys of the draws of one side of a key, by the number that its sum gives each."""
+    purpose, *names = side.draw
+    return partial(derive, key, group, "tree", purpose, 0, 0, *names)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoSided(SteppedStatistic):
-    """All public parameters of a statistic that protects presence.
+class LinearStatistic(OnGrid):
+    """All public parameters of a statistic that is a sum of samples.
 
     >>> from shoal.mechanisms.statistic import Contribution
-    >>> sure = TwoSided(statistic=Mean, decay=Undecayed(), grid=Grid(Fraction(0), Fraction(8), 8), epsilon=10**9)
+    >>> grid = Grid(Fraction(0), Fraction(8), 8)
+    >>> sure = LinearStatistic(statistic=Mean, sides=TwoSides(8), decay=Window(9), grid=grid, epsilon=10**9)
     >>> releaser = sure.releaser(bytes(32), b"")
     >>> _, _ = releaser.add(Contribution(0, "", 0, 0, samples=4, total=12)), releaser.close()
     >>> released = releaser.estimate()
@@ -77,67 +96,92 @@ class TwoSided(SteppedStatistic):
     """
 
     statistic: type[Of]
-    algorithm: str = ByTwoSided.name
+    sides: Sides
+    decay: Decay
+    algorithm: str = "sharp"
     grid: Grid = ONE
-    groups: tuple[str, ...] | None = ("",)  # declared keys; None: they are found
+    epsilon: Fraction = Fraction(0)  # 0 of an exact count alone
+    delta: Fraction = Fraction(0)
+    max_contributions: int = 1  # m: of a unit, in all keys together
+    clamps: bool = False  # what is published lies between known ends
+    coverage: float = COVERAGE  # of the noise interval of each sum
+    quantiles: tuple[Fraction, ...] = ()  # of a distribution
+    max_gap: int = 1  # of relation values: steps without a sample in which a key is still released
+    groups: tuple[str, ...] | None = ("",)  # of add-remove, as all that follows: declared keys; None: they are found
     first: int = 0  # number of the first step
     end: int | None = None  # of the step after the last one
     selection: FirstCrossing | None = None  # of keys that nobody declared
     clip: UpperEnd | None = None  # of each key's range, chosen in private; None: it is that of the grid
-    _under: dict[int, "TwoSided"] = field(default_factory=dict, init=False, repr=False, compare=False)
-    bins: int = BINS  # of a distribution
-    quantiles: tuple[Fraction, ...] = ()  # of a distribution
+    draws: Callable[[bytes, bytes, Side], Subkeys] = field(default=step_draws, repr=False)
+    _under: dict[int, "LinearStatistic"] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _bars: dict[int, tuple[float, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.statistic is Distribution:
-            check_bins(self.bins, self.quantiles, self.grid)
-        _ = self.sample_grid, self.history  # what they refuse, they refuse now
+        check.positive(max_contributions=self.max_contributions)
+        if self.is_exact:
+            return
+        check.positive(epsilon=self.epsilon)
+        if self.epsilon < LEAST_EPSILON:
+            raise ValueError(f"epsilon must be at least {LEAST_EPSILON}: below it the noise is beyond all numbers")
+        if isinstance(self.sides, Products):
+            if self.delta:
+                raise ValueError("delta must be 0: the bound that both sums share holds for pure noise")
+            _ = self.grid.squares  # what it refuses, it refuses now
+        if isinstance(self.sides, Nodes):
+            check_bins(self.sides.tree.bins, self.quantiles, self.grid)
+        _ = self.history  # what it refuses, it refuses now
 
-    # ---------------------------------------------------------------- sides
-
-    @cached_property
-    def _signed(self) -> tuple[Grid, Signed] | None:
-        """The grid and side of a sum whose range does not end at 0."""
-        ends_at_zero = not self.grid.low * self.grid.high
-        if self.statistic is not Sum or ends_at_zero:
-            return None
-        return signed_grid(self.grid.low, self.grid.high, self.grid.steps)
-
-    @property
-    def sample_grid(self) -> Grid:
-        return self.grid if self._signed is None else self._signed[0]
+    # ---------------------------------------------------------------- sums
 
     @property
     def packing(self) -> Packing | None:
         return self.sides.packing
 
-    @cached_property
-    def sides(self) -> HiddenSides:
-        if issubclass(self.statistic, Counted):
-            return Samples()
-        if self.statistic is Distribution:
-            return Nodes(even_tree(self.bins), InBins(self.grid, self.bins))
-        if self.statistic is MeanVariance:
-            return ThreeSides(self.grid.steps)
-        return TwoSides(self.grid.steps) if self._signed is None else self._signed[1]
+    @property
+    def is_exact(self) -> bool:
+        """Whether no side has noise, which costs nothing."""
+        return not self.sides.noised
 
     @cached_property
-    def sums(self) -> DecayedSum:
-        """The decayed sum of each side."""
-        return self.made(self.max_contributions * self.sides.width, Fraction(self.epsilon))
+    def decayed(self) -> tuple[DecayedSum, ...]:
+        """The decayed sum of each noised side; of an exact count one whose weights alone are used."""
+        noised = self.sides.noised or (Side((), self.grid.steps),)
+        made = {side[1:]: self.made(side.width, side.share) for side in noised}
+        return tuple(made[side[1:]] for side in noised)
 
-    def made(self, width: int, epsilon: Fraction) -> DecayedSum:
+    def made(self, width: int, share: Fraction) -> DecayedSum:
+        """The decayed sum of a side with this width and share of epsilon."""
+        width, epsilon = self.max_contributions * width, (Fraction(self.epsilon) or Fraction(1)) * share
+        if self.algorithm == Patent.name:
+            return self.decay.patent(width, epsilon)
         return self.decay.sharp(width, epsilon, Fraction(self.delta))
 
     @property
-    def decayed(self) -> tuple[DecayedSum, ...]:
-        return (self.sums,) * len(self.sides.noised)
+    def sums(self) -> DecayedSum:
+        """The decayed sum of the first noised side."""
+        return self.decayed[0]
 
     @cached_property
-    def _grid_of_one(self) -> Grid:
-        """The grid of a sum that has one side; a step of it is what the side counts in."""
-        return Grid(Fraction(0), max(abs(self.grid.low), abs(self.grid.high)), self.grid.steps)
+    def mechanism(self) -> str:
+        """The name that a release gives the mechanism that made it."""
+        return "exact" if self.is_exact else self.sums.mechanism
+
+    @property
+    def rho(self) -> Fraction | None:
+        return sums.tree.rho if isinstance(sums := self.sums, RootWindow) else None
+
+    def chosen(self) -> list[str]:
+        """The decayed sums that were chosen, as the digest of the parameters has them, and the tree over bins.
+
+        They are chosen by floats: another machine that chose others would draw other noise under the same names. With a
+        clip range that is chosen: how, and all sums.
+        """
+        shapes = [sums.shape() for sums in self.decayed]
+        if self.clip is not None:
+            under = (self.under(rung) for rung in range(len(self.clip.ladder.rungs)))
+            shapes = [self.clip.shape(), *(statistic.sums.shape() for statistic in under)]
+        tree = ["x".join(map(str, self.sides.tree.shape))] if isinstance(self.sides, Nodes) else []
+        return [self.mechanism, hashlib.sha256(", ".join(shapes).encode()).hexdigest(), *tree]
 
     # ---------------------------------------------------------------- a clip range that is chosen
 
@@ -145,19 +189,19 @@ class TwoSided(SteppedStatistic):
         """The upper end of the range under a rung."""
         return self.under(rung).grid.high
 
-    def under(self, rung: int) -> "TwoSided":
+    def under(self, rung: int) -> "LinearStatistic":
         """The statistic with the range that ends at a rung: it has the same grid points, as far as they go."""
         made = self._under.get(rung)
         if made is None and self.clip is not None:
             grid, steps = self.grid, self.clip.ladder.rungs[rung]
             high = grid.low + (grid.high - grid.low) * steps / grid.steps
-            made = self._under[rung] = replace(self, grid=Grid(grid.low, high, steps), clip=None)
+            made = self._under[rung] = replace(self, grid=Grid(grid.low, high, steps), sides=TwoSides(steps), clip=None)
         assert made is not None  # noqa: S101
         return made
 
-    def counters(self, rung: int, key: bytes, group: bytes) -> "TwoSidedReleaser":
+    def counters(self, rung: int, key: bytes, group: bytes) -> "LinearReleaser":
         """A key's counters under a rung."""
-        return TwoSidedReleaser(self.under(rung), key, group)
+        return LinearReleaser(self.under(rung), key, group)
 
     def without_counters(self) -> Estimate:
         """What is released before a range is chosen: that a mean lies in all of the range, and nothing of a sum."""
@@ -165,78 +209,78 @@ class TwoSided(SteppedStatistic):
         low, high = (float(self.grid.low), float(self.grid.high)) if is_mean else (None, None)
         return Estimate(None, None, low, high, {"count": None, "count_sd": None}, details)
 
-    def chosen(self) -> list[str]:
-        """Of a distribution also the tree over its bins; with a clip range that is chosen, how, and all sums."""
-        if isinstance(self.sides, Nodes):
-            return [*super().chosen(), "x".join(map(str, self.sides.tree.shape))]
-        if self.clip is None:
-            return super().chosen()
-        shapes = [self.under(rung).sums.shape() for rung in range(len(self.clip.ladder.rungs))]
-        said = ", ".join([self.clip.shape(), *shapes])
-        return [self.mechanism, hashlib.sha256(said.encode()).hexdigest()]
-
-    # ---------------------------------------------------------------- a key's past
+    # ---------------------------------------------------------------- time
 
     @cached_property
     def history(self) -> int:
-        """The steps before a key's first release that are given to its sums one by one; 0: all at once, as one step.
+        """The steps before a key's first release that are given to its sums one by one; 0: all at once, as one step."""
+        return 0 if self.sides.public else history_of(self.decay)
 
-        What is older weighs nothing, or less than a millionth. All of a past may come as one step only where a sum does
-        not forget: elsewhere it would get one age.
-        """
-        match self.decay:
-            case Undecayed():
-                return 0
-            case Window(length=length, of_updates=False):
-                return length
-            case Listed():
-                return self.decay.length
-            case Exponential(alpha=alpha):
-                rate = -math.log1p(-float(1 - alpha)) / math.log(2)
-                return min(math.ceil(_FORGOTTEN / rate), EVERY)
-            case Polynomial(exponent=exponent):
-                return min(math.ceil(2 ** (_FORGOTTEN / float(exponent))), EVERY)
-            case Forward():
-                return EVERY
-        raise ValueError("this decay tells when somebody contributes; use a window, or none")
+    @property
+    def rest(self) -> int:
+        """Steps of silence after which a key rests: `max_gap`, but never while a window of time still holds any."""
+        if self.of_updates or not isinstance(self.decay, Window | Listed):
+            return self.max_gap
+        return max(self.max_gap, self.decay.length)
+
+    @property
+    def of_updates(self) -> bool:
+        """Whether steps without a sample take no part in the sums: each release repeats the one before."""
+        return isinstance(self.decay, Window) and self.decay.of_updates
 
     # ---------------------------------------------------------------- of a metric's parts
 
-    @classmethod
-    def clauses(cls, metric: Metric, loss: str) -> Iterator[str]:
-        return presence_words.clauses(metric, loss, cls.of(metric))
+    apart: ClassVar[bool] = False
+    shared: ClassVar[bool] = False
 
     accounts = staticmethod(bounding.accounts_of)
 
     @classmethod
-    def of(cls, metric: Metric) -> "TwoSided":
-        what, hides, length = metric.of, expect(metric.hides, AddRemove), metric.every
-        selection = bounding.selection_of(metric)
-        bins: dict[str, Any] = (
-            {"bins": what.bins, "quantiles": what.quantiles} if isinstance(what, Distribution) else {}
-        )
+    def clauses(cls, metric: Metric, loss: str) -> Iterator[str]:
+        return words.clauses(metric, loss, cls.of(metric).decayed)
+
+    @classmethod
+    def of(cls, metric: Metric) -> "LinearStatistic":
+        what, selection = metric.of, bounding.selection_of(metric)
+        grid = grid_of(what.values) if isinstance(what, WithValues) else ONE
+        sides, hidden = sides_of_values(type(what), grid), dict[str, Any]()
+        if isinstance(metric.hides, AddRemove):
+            length, end = metric.every, metric.hides.end
+            bins, quantiles = (what.bins, what.quantiles) if isinstance(what, Distribution) else (BINS, ())
+            grid, sides = hidden_sides(type(what), grid, bins)
+            hidden = {
+                "quantiles": quantiles,
+                "groups": ("",) if isinstance(metric.per, One) else bounding.declared_of(metric),
+                "first": length.index(metric.hides.start),
+                "end": None if end is None else length.index(end),
+                "selection": selection,
+                "clip": bounding.clip_of(metric),
+            }
         made = cls(
             statistic=type(what),
+            sides=sides,
             decay=decay_of(metric),
+            algorithm=metric.by.name,
+            grid=grid,
             epsilon=metric.budget.left,
             delta=metric.budget.delta if selection is None else Fraction(0),  # else it is spent on finding keys
             max_contributions=bounding.unit_samples(metric),
-            grid=grid_of(what.values) if isinstance(what, WithValues) else ONE,
-            clamps=isinstance(what, Mean | MeanVariance) and what.clamp,
-            groups=("",) if isinstance(metric.per, One) else bounding.declared_of(metric),
-            first=length.index(hides.start),
-            end=None if hides.end is None else length.index(hides.end),
-            selection=selection,
-            clip=bounding.clip_of(metric),
-            **bins,
+            clamps=isinstance(what, Mean | Variance | MeanVariance) and what.clamp,
+            coverage=coverage_of(metric.by.bars.simultaneous, len(sides.noised)),
+            max_gap=expect(metric.at, Steps).rest or 1,
+            **hidden,
         )
-        made.sums.noise_sd(1)  # whatever it refuses, it refuses now
+        for sums in set(made.decayed):  # whatever they refuse, they refuse now
+            sums.noise_sd(1)
         return made
 
     # ---------------------------------------------------------------- a release
 
-    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> DeclaredGroups:  # type: ignore[override]
+    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> StepGroups | DeclaredGroups:
+        """All keys of the metric in a partition."""
         make = partial(self.releaser, key)
+        if self.sides.public:
+            return StepGroups(make, self.rest)
         if self.selection is not None:
             form = None if self.clip is None else ByPart()
             candidates = Candidates(self.selection, keyed_words(key), self.first, self.history, form)
@@ -250,23 +294,63 @@ class TwoSided(SteppedStatistic):
         return OneByOne(self.max_contributions, parts=1 if self.selection is None else 1 + NEWCOMERS)
 
     def releaser(self, key: bytes, group: bytes) -> Any:
-        """A `TwoSidedReleaser`; with a clip range that is chosen a `ClippedReleaser`."""
+        """A `LinearReleaser`; with a clip range that is chosen a `ClippedReleaser`."""
         if self.clip is None:
-            return TwoSidedReleaser(self, key, group)
+            return LinearReleaser(self, key, group)
         words = partial(keyed_words(key), group.decode())
         return ClippedReleaser(self, self.clip, words, key, group)
 
-    def estimate(self, noisy: Sequence[int], t: int) -> Estimate:
-        """The estimate from the noisy sides of release t."""
-        sums, grid = self.sums, self.grid
-        sided = Sided(
-            noisy, sums.denominator, self.sides.width, sums.noise_sd(t), sums.noise_quantile(t, self.coverage)
-        )
+    def bars(self, t: int) -> tuple[float, ...]:
+        """Standard deviation of the noise in release t and the quantile of its size.
+
+        Under relation values of each sum, in the units of what is summed; under add-remove of any side, in grid steps.
+        """
+        bars = self._bars.get(t)
+        if bars is None:
+            if len(self._bars) >= BARS_KEPT:
+                self._bars.clear()
+            found = [(one.noise_sd(t), one.noise_quantile(t, self.coverage)) for one in self.decayed[:2]]
+            if self.sides.public:
+                grids = (self.grid, self.grid.squares) if len(found) > 1 else (self.grid,)
+                bars = tuple(grid.width_value(bar) for grid, pair in zip(grids, found, strict=True) for bar in pair)
+            else:
+                bars = found[0]
+            self._bars[t] = bars
+        return bars
+
+    @cached_property
+    def estimate(self) -> Estimator:
+        """Estimate of what all sides released, with bars and further details; None for a quotient of nothing.
+
+        Sides and bars are in the order of `sides` and `bars`, in units of 1 / `denominator`.
+        """
+        grid, parts = self.grid, self.sums.denominator
+        ends = (float(grid.low), float(grid.high)) if self.clamps else None
+        match self.sides:
+            case Samples(public=1):
+                return partial(public_estimates.count, parts)
+            case Products():
+                ends = (0.0, float((grid.high - grid.low) ** 2 / 4)) if self.clamps else None
+                return partial(public_estimates.variance, grid, parts, ends, self.coverage)
+            case sides if sides.public and self.statistic is Sum:
+                return partial(public_estimates.total, grid, parts)
+            case sides if sides.public:
+                return partial(public_estimates.mean, grid, parts, ends)
+        return self._of_hidden
+
+    def _of_hidden(self, released: Sequence[int], bars: tuple[float, ...], details: Mapping[str, Any]) -> Estimate:
+        """The estimate where the number of samples has noise, too."""
+        sides: Any = self.sides
+        sided = Sided(released, self.sums.denominator, sides.width, *bars)
+        return replace(self._told(sided), details=details)
+
+    def _told(self, sided: Sided) -> Estimate:
+        grid = self.grid
         match self.sides:
             case Samples():
                 return estimates.count(sided)
             case Signed():
-                return estimates.signed_sum(self._grid_of_one, sided)
+                return estimates.signed_sum(grid, sided)
             case Nodes(tree=tree):
                 return distribution.estimate(tree, grid, self.quantiles, sided)
             case ThreeSides(places=places):
@@ -276,29 +360,38 @@ class TwoSided(SteppedStatistic):
         return estimates.mean(grid, TwoSides.places, sided, clamps=self.clamps)
 
 
-class TwoSidedReleaser(LinearSums):
-    """One key's releases."""
+class LinearReleaser(LinearSums):
+    """One key's releases, step by step.
 
-    __slots__ = ("_statistic",)
+    >>> from shoal.mechanisms.parts.of import PublicCount
+    >>> from shoal.mechanisms.statistic import Contribution
+    >>> count = LinearStatistic(statistic=PublicCount, sides=Samples(public=1), decay=Window(2), max_contributions=9)
+    >>> releaser = count.releaser(bytes(32), b"")
+    >>> for samples in (3, 4, 0):
+    ...     _, _ = releaser.add(Contribution(0, "", 0, 0, samples, 0)), releaser.close()
+    ...     print(releaser.estimate().value)
+    3
+    7
+    4
+    """
 
-    def __init__(self, statistic: TwoSided, key: bytes, group: bytes) -> None:
-        summers = [statistic.sums.summer(SideKeys(key, group, side)) for (_, side), *_ in statistic.sides.noised]
-        super().__init__(statistic.sides, summers, statistic.history)
-        self._statistic = statistic
+    __slots__ = ("_has_nodes", "_of")
+
+    def __init__(self, of: LinearStatistic, key: bytes, group: bytes) -> None:
+        public = [of.sums.counts()] * of.sides.public
+        sides = zip(of.sides.noised, of.decayed, strict=False)
+        noised = [sums.summer(of.draws(key, group, side)) for side, sums in sides]
+        super().__init__(of.sides, (*public, *noised), of.history, of_updates=of.of_updates)
+        self._of, self._has_nodes = of, bool(public) and len(noised) < 2 and hasattr(self.summers[-1], "released")
 
     def estimate(self) -> Estimate:
-        """The release of the last complete step."""
-        made, mechanism = self._statistic.estimate(self.released, self.t), self._statistic.mechanism
-        return replace(made, details={"mechanism": mechanism})
+        """The release of the last complete step; without a value for a quotient of nothing.
 
-
-class SideKeys:
-    """The subkeys of the draws of one side of a key, by the number that its sums give each."""
-
-    __slots__ = ("_group", "_key", "_side")
-
-    def __init__(self, key: bytes, group: bytes, side: str) -> None:
-        self._key, self._group, self._side = key, group, side
-
-    def __call__(self, number: int) -> bytes:
-        return derive(self._key, self._group, "tree", "step", 0, 0, self._side, number)
+        Under relation values with the noised sums, in grid steps, from which the sum over any window is added up.
+        """
+        of, last = self._of, self.summers[-1]
+        details: dict[str, Any] = {"mechanism": of.mechanism}
+        if self._has_nodes:
+            details["nodes"] = [node_text(node) for node in last.released]  # type: ignore[attr-defined]
+        estimate = of.estimate(self.released, of.bars(last.t), details)
+        return replace(NO_ESTIMATE, details={"mechanism": of.mechanism}) if estimate is None else estimate

@@ -82,18 +82,18 @@ class LinearSums:
     def take_changes(self) -> tuple[list[Contribution], list[tuple[int, str]]]:
         """The steps added to `kept` and those dropped, since the last call or restore."""
         changes = [summer.take_changes() for summer in self.summers]
-        dropped = sorted(self._steps([steps for _, steps in changes]))
+        dropped = self._steps([steps for _, steps in changes])
         return self._rows([added for added, _ in changes]), [(0, str(step)) for step in dropped]
 
     def _rows(self, sums: Sequence[Mapping[int, int]]) -> list[Contribution]:
         """Steps as contributions that are kept; the effective time of each is its number."""
-        steps = sorted(self._steps(sums))
+        steps = self._steps(sums)
         wholes = [self._sides.whole(tuple(kept.get(step, 0) for kept in sums)) for step in steps]
         return [Contribution(step, str(step), 0, 0, *whole) for step, whole in zip(steps, wholes, strict=True)]
 
-    def _steps(self, sums: Sequence[Iterable[int]]) -> set[int]:
+    def _steps(self, sums: Sequence[Iterable[int]]) -> list[int]:
         """Steps that any side has; the public side's alone if there is one, as a sum of 0 would tell of values."""
-        return set().union(*sums[: self._sides.public or None])
+        return sorted(sums[0] if self._sides.public else set().union(*sums))
 
     def head(self) -> list[Any]:
         """Head of each side, and None where one public side is all; of updates also the last numbers."""
@@ -108,3 +108,12 @@ class LinearSums:
         parts = {row.effective: self._sides.parts(row.samples, row.total) for row in kept}
         for index, (summer, state) in enumerate(zip(self.summers, head, strict=False)):
             summer.restore(state, {step: held[index] for step, held in parts.items() if held[index]})
+
+
+def node_text(node: int) -> int | str:
+    """A noised sum as JSON has it: an integer, or where that has no 64 bits its decimal text.
+
+    >>> node_text(-5), node_text(1 << 63)
+    (-5, '9223372036854775808')
+    """
+    return node if -(1 << 63) <= node < 1 << 63 else str(node)

@@ -5,7 +5,8 @@ from fractions import Fraction
 from typing import Any
 
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.linear.statistic import ONE, TwoSided, TwoSidedReleaser
+from shoal.mechanisms.linear.sides import hidden_sides
+from shoal.mechanisms.linear.statistic import ONE, LinearReleaser, LinearStatistic
 from shoal.mechanisms.statistic import Contribution, Estimate
 from shoal.mechanisms.sums.decays import Decay, Exponential, Forward, Listed, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.formula import formula_weights
@@ -37,16 +38,20 @@ BINS = 4
 def two_sided(
     statistic: str, decay: Decay, *, epsilon: Fraction | int = 1, steps: int = STEPS,
     ends: tuple[Fraction, Fraction] = RANGE, m: int = 5, **more: Any,
-) -> TwoSided:  # fmt: skip
+) -> LinearStatistic:  # fmt: skip
     grid = ONE if statistic in ("count", "users") else Grid(*ends, steps)
     if statistic == "distribution":
         grid = Grid(*ends, max(steps, 2))
-        more = {"bins": min(BINS, grid.steps), "quantiles": (Fraction(1, 2),)} | more
+        more = {"quantiles": (Fraction(1, 2),)} | more
+    bins = more.pop("bins", min(BINS, grid.steps))
     cls: Any = forms.HIDDEN.statistics[statistic]
-    return TwoSided(statistic=cls, decay=decay, epsilon=Fraction(epsilon), max_contributions=m, grid=grid, **more)
+    grid, sides = hidden_sides(cls, grid, bins)
+    return LinearStatistic(
+        statistic=cls, sides=sides, decay=decay, epsilon=Fraction(epsilon), max_contributions=m, grid=grid, **more
+    )
 
 
-def contribution(of: TwoSided, samples: Sequence[int], age: int = 0) -> Contribution:
+def contribution(of: LinearStatistic, samples: Sequence[int], age: int = 0) -> Contribution:
     """What bound sends of samples, which are grid indices, summed."""
     if of.packing is not None:
         return Contribution(
@@ -57,7 +62,7 @@ def contribution(of: TwoSided, samples: Sequence[int], age: int = 0) -> Contribu
     )
 
 
-def step(of: TwoSided, releaser: TwoSidedReleaser, samples: Sequence[int]) -> Estimate:
+def step(of: LinearStatistic, releaser: LinearReleaser, samples: Sequence[int]) -> Estimate:
     """A step with these samples."""
     if samples:
         assert releaser.add(contribution(of, samples)) == ()
@@ -65,11 +70,11 @@ def step(of: TwoSided, releaser: TwoSidedReleaser, samples: Sequence[int]) -> Es
     return releaser.estimate()
 
 
-def exact(of: TwoSided, weighted: Sequence[tuple[float, int]]) -> tuple[float, Any]:
+def exact(of: LinearStatistic, weighted: Sequence[tuple[float, int]]) -> tuple[float, Any]:
     """The decayed number of samples, and the statistic of samples with these weights."""
     n = sum(weight for weight, _ in weighted)
-    low, width = float(of.sample_grid.low), float(of.sample_grid.high - of.sample_grid.low)
-    values = [(weight, low + width * i / of.sample_grid.steps) for weight, i in weighted]
+    low, width = float(of.grid.low), float(of.grid.high - of.grid.low)
+    values = [(weight, low + width * i / of.grid.steps) for weight, i in weighted]
     total = sum(weight * x for weight, x in values)
     if of.statistic.name in ("count", "users"):
         return n, n
@@ -84,9 +89,10 @@ def exact(of: TwoSided, weighted: Sequence[tuple[float, int]]) -> tuple[float, A
     return n, {"mean": mean, "variance": variance}
 
 
-def shares_of(of: TwoSided, weighted: Sequence[tuple[float, int]]) -> list[float]:
+def shares_of(of: LinearStatistic, weighted: Sequence[tuple[float, int]]) -> list[float]:
     """The decayed share of samples in each bin."""
-    bins = [0.0] * of.bins
+    sides: Any = of.sides
+    bins = [0.0] * sides.tree.bins
     for weight, i in weighted:
-        bins[min(i * of.bins // of.grid.steps, of.bins - 1)] += weight
+        bins[min(i * len(bins) // of.grid.steps, len(bins) - 1)] += weight
     return [each / sum(bins) for each in bins]

@@ -17,7 +17,7 @@ from shoal.mechanisms.linear import statistic as module
 from shoal.mechanisms.linear.bounding import newcomers, rung_blocks
 from shoal.mechanisms.linear.came import NEWCOMERS, NUMBERS_AT, PARTS, SAMPLES_AT
 from shoal.mechanisms.linear.candidates import keyed_words
-from shoal.mechanisms.linear.statistic import TwoSided
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.overall_accounts import Limit, OverallAccounts
 from shoal.mechanisms.selection.upper_end import Ladder, UpperEnd
 from shoal.mechanisms.statistic import OF_CLIP, Activation, Contribution, Estimate
@@ -35,7 +35,7 @@ RANGE = Fraction(0), Fraction(16)
 USUAL = UpperEnd(LADDER, Fraction(20), Fraction(1), Fraction(1, 2))
 
 
-def clipped(decay: Decay, *, clip: UpperEnd = USUAL, epsilon: Fraction | int = SURE, **more: Any) -> TwoSided:
+def clipped(decay: Decay, *, clip: UpperEnd = USUAL, epsilon: Fraction | int = SURE, **more: Any) -> LinearStatistic:
     return two_sided(more.pop("statistic", "mean"), decay, epsilon=epsilon, ends=RANGE, clip=clip, **more)
 
 
@@ -240,7 +240,7 @@ FEW = 2  # draws are from -FEW to FEW: of each outcome that both worlds have the
 TWO = Ladder(2)  # rungs 2, 1
 
 
-def law(of: TwoSided, clip: UpperEnd, stream: Sequence[Any]) -> dict[Any, float]:
+def law(of: LinearStatistic, clip: UpperEnd, stream: Sequence[Any]) -> dict[Any, float]:
     """The law of when the range is chosen, of the rung and of all noisy sides."""
     found: dict[Any, float] = {}
     ratio = math.exp(-float(clip.crossing))
@@ -273,7 +273,7 @@ def _rungs(clip: UpperEnd, stream: Sequence[Any]) -> list[float]:
     return [weight / sum(weights) for weight in weights]
 
 
-def _sums(of: TwoSided, at: int | None, rung: int, stream: Sequence[Any]) -> Iterator[tuple[Any, float]]:
+def _sums(of: LinearStatistic, at: int | None, rung: int, stream: Sequence[Any]) -> Iterator[tuple[Any, float]]:
     """All noisy sides that the product then has, with all values of their draws."""
     injected = Injected()
     with injected.instead(), Chooses(at, rung).instead():
@@ -287,7 +287,7 @@ def _sums(of: TwoSided, at: int | None, rung: int, stream: Sequence[Any]) -> Ite
             yield _sides(of, stream), math.prod(w[z] for w, z in zip(weights, draws, strict=True))
 
 
-def _sides(of: TwoSided, stream: Sequence[Any]) -> Any:
+def _sides(of: LinearStatistic, stream: Sequence[Any]) -> Any:
     releaser: Any = of.releaser(KEY, b"")
     found = []
     for samples, numbers in stream:

@@ -14,7 +14,7 @@ from shoal.mechanisms.linear import distribution
 from shoal.mechanisms.linear.distribution import fieller, mean_sd
 from shoal.mechanisms.linear.estimates import Sided
 from shoal.mechanisms.linear.sides import InBins, Nodes
-from shoal.mechanisms.linear.statistic import TwoSided
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import Undecayed, Window
 from tests.mechanisms.account_cases import Ledger
@@ -56,7 +56,7 @@ def test_a_unit_moves_all_nodes_of_all_keys_by_its_samples_times_the_levels() ->
         assert (change * worst == of.epsilon) == (counted == 3)
 
 
-def moved(of: TwoSided, stream: list[tuple[str, str, int]]) -> dict[str, Any]:
+def moved(of: LinearStatistic, stream: list[tuple[str, str, int]]) -> dict[str, Any]:
     """The sums of all nodes of each key."""
     from tests.mechanisms.linear.test_presence_sensitivity import metric
 

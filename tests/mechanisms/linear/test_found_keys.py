@@ -17,7 +17,8 @@ from shoal.mechanisms.groups import Closed
 from shoal.mechanisms.linear.came import NEWCOMERS
 from shoal.mechanisms.linear.candidates import Candidates, Words, keyed_words
 from shoal.mechanisms.linear.groups import FoundGroups
-from shoal.mechanisms.linear.statistic import TwoSided
+from shoal.mechanisms.linear.sides import Samples
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.parts.of import Count
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.statistic import OF_KEY, Contribution
@@ -39,8 +40,10 @@ def came(samples: int, newcomers: int = 0, weight: int = 1) -> list[Contribution
 
 
 @lru_cache
-def statistic(decay: Any, epsilon: int = SURE) -> TwoSided:
-    return TwoSided(statistic=Count, decay=decay, epsilon=Fraction(epsilon), groups=None, first=FIRST)
+def statistic(decay: Any, epsilon: int = SURE) -> LinearStatistic:
+    return LinearStatistic(
+        statistic=Count, sides=Samples(), decay=decay, epsilon=Fraction(epsilon), groups=None, first=FIRST
+    )
 
 
 def found_groups(

@@ -2,26 +2,26 @@
 
 from fractions import Fraction
 from itertools import groupby
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.linear.decayed_sum import Stepped
-from shoal.mechanisms.linear.groups import StepGroups
 from shoal.mechanisms.parts.of import PublicCount, Sum
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import Window
+from tests.mechanisms.linear.value_cases import of_values
 
 KEY = b"k" * 32
 LENGTH, REST = 2, 3  # steps
-COUNT = Stepped(statistic=PublicCount, decay=Window(LENGTH), max_contributions=9, max_gap=REST)
+COUNT = of_values(statistic=PublicCount, decay=Window(LENGTH), max_contributions=9, max_gap=REST)
 
 samples = st.lists(st.tuples(st.integers(0, 20), st.sampled_from("abc")), max_size=25).map(sorted)
 
 
-def restarted(groups: StepGroups) -> StepGroups:
+def restarted(groups: Any) -> Any:
     """Groups with the state of these."""
-    again = COUNT.in_groups(KEY)
+    again: Any = COUNT.in_groups(KEY)
     for group in "abc":
         head = groups.head(group)
         if head["tick"] is not None:
@@ -70,8 +70,8 @@ def test_groups_come_in_the_order_of_their_names_and_what_is_not_used_stays_due(
 
 
 def test_a_window_is_never_left_before_it_is_empty():
-    assert [Stepped(statistic=PublicCount, decay=Window(8), max_gap=gap).rest for gap in (3, 9)] == [8, 9]
-    assert Stepped(statistic=Sum, decay=Window(1), epsilon=Fraction(1)).rest == 1
+    assert [of_values(statistic=PublicCount, decay=Window(8), max_gap=gap).rest for gap in (3, 9)] == [8, 9]
+    assert of_values(statistic=Sum, decay=Window(1), epsilon=Fraction(1)).rest == 1
 
 
 def test_a_group_that_was_in_no_step_yet_is_restored_as_such():

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from shoal.mechanisms.linear.came import PARTS
-from shoal.mechanisms.linear.statistic import TwoSided
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.selection.upper_end import Ladder, UpperEnd
 from shoal.mechanisms.sums.decays import Exponential, Undecayed, Window
 from shoal.models.config.file import Config
@@ -40,7 +40,7 @@ def test_the_statistics_that_a_refusal_names_exist() -> None:
 
 def made(**given: Any) -> Any:
     section = metric(**given)
-    return TwoSided.of(section.parts)
+    return LinearStatistic.of(section.parts)
 
 
 @in_a_loop
@@ -119,9 +119,9 @@ def test_what_the_keys_say() -> None:
         cap = None if unit == "event" else 4
         assert made(statistic="users", decay=WITHIN, unit=unit, max_contributions=cap).decay == Window(1)
     parts = made(statistic="distribution", **VALUE)
-    assert (parts.bins, parts.quantiles[2], len(parts.sides.noised)) == (64, Fraction(1, 2), 72)
+    assert (parts.sides.tree.bins, parts.quantiles[2], len(parts.sides.noised)) == (64, Fraction(1, 2), 72)
     few = made(statistic="distribution", bins=5, quantiles=["1/3"], **VALUE)
-    assert (few.bins, few.quantiles, few.sums.width) == (5, (Fraction(1, 3),), 4)
+    assert (few.sides.tree.bins, few.quantiles, few.sums.width) == (5, (Fraction(1, 3),), 4)
     assert few.chosen() != parts.chosen()
     # every says what step says, of lengths too
     halves = made(statistic="mean", step=None, every="1h", decay={"kind": "exponential", "half_life": "2h"}, **VALUE)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.linear.statistic import EVERY, TwoSided
+from shoal.mechanisms.linear.decay import EVERY
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import AllWindows, Decay, Exponential, Forward, Undecayed, Window
 from tests.mechanisms.linear.presence_cases import (
@@ -31,7 +32,7 @@ cases = st.tuples(st.sampled_from(NAMES), st.sampled_from(list(DECAYS)), st.samp
 streams = st.lists(st.lists(st.integers(0, 4), max_size=4), min_size=1, max_size=12)
 
 
-def made(case: tuple[str, Decay, Any], **more: Any) -> TwoSided:
+def made(case: tuple[str, Decay, Any], **more: Any) -> LinearStatistic:
     return two_sided(case[0], case[1], ends=case[2], **more)
 
 

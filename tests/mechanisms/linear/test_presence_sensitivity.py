@@ -10,7 +10,7 @@ import pytest
 
 from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.linear.sides import Samples
-from shoal.mechanisms.linear.statistic import TwoSided
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import Decay, Undecayed, Window
 from shoal.mechanisms.sums.gaussian_window import RootWindow
@@ -36,7 +36,7 @@ def metric(statistic: str, **more: Any) -> Any:
     return Config.model_validate({"privacy": {"epsilon": 9}, "metric": [given]}).metric[0]
 
 
-def sent(section: Any, of: TwoSided, stream: list[Record]) -> Counter[tuple[str, int, str]]:
+def sent(section: Any, of: LinearStatistic, stream: list[Record]) -> Counter[tuple[str, int, str]]:
     """The change of each side of each key in each tick: what bound sends of a stream, through its very accounts."""
     ledger = Ledger(lambda site: kind_of(section.parts).accounts(section.parts, of.bounder(), site))
     for user, key, tick, index in stream:
@@ -76,7 +76,7 @@ def test_the_presence_of_a_unit_moves_all_sides_of_all_keys_by_its_samples_width
     All such streams with full effort, else every fifth.
     """
     section = metric(statistic, **more)
-    of = TwoSided.of(section.parts)
+    of: Any = LinearStatistic.of(section.parts)
     largest = 0
     records = list(product("ab", "gh", (0,) if isinstance(of.sides, Samples) else (0, 3)))
     for ticks in ((0, 0, 0, 1), (0, 1, 1, 1)):
@@ -95,7 +95,7 @@ def test_a_unit_with_all_its_samples_pays_epsilon_and_none_pays_more(statistic: 
     of = two_sided(statistic, decay, m=3, epsilon=Fraction(7, 3))
     sums: Any = of.sums
     steps = [sum(Fraction(node.coefficient) / node.scale for node in sums.column(s)) for s in range(1, 70)]
-    samples = range(of.sample_grid.steps + 1)
+    samples = range(of.grid.steps + 1)
     costs = [sum(map(abs, of.sides.parts(1, contribution(of, [i]).total))) * max(steps) for i in samples]
     assert of.max_contributions * max(costs) == of.epsilon
     if len(of.sides.noised) > 1:  # whatever the sample is
@@ -108,7 +108,7 @@ def test_gaussian_windows_are_made_for_one_side_of_all_samples_which_no_mixture_
         of = two_sided(statistic, Window(1024), delta=Fraction(1, 100), m=3)
         assert isinstance(of.sums, RootWindow)
         assert of.rho == of.sums.tree.rho
-        norms = [math.hypot(*of.sides.parts(1, contribution(of, [i]).total)) for i in range(of.sample_grid.steps + 1)]
+        norms = [math.hypot(*of.sides.parts(1, contribution(of, [i]).total)) for i in range(of.grid.steps + 1)]
         assert of.sums.width == 3 * max(norms)
 
 
@@ -117,7 +117,7 @@ def test_gaussian_windows_are_made_for_one_side_of_all_samples_which_no_mixture_
 FEW = 6  # draws are from -FEW to FEW
 
 
-def law(of: TwoSided, stream: list[list[int]]) -> dict[Any, float]:
+def law(of: LinearStatistic, stream: list[list[int]]) -> dict[Any, float]:
     """The law of all that is published of a stream, by all values of all draws; the tails are left out."""
     injected = Injected()
     found: dict[Any, float] = {}
@@ -135,7 +135,7 @@ def law(of: TwoSided, stream: list[list[int]]) -> dict[Any, float]:
     return found
 
 
-def publish(of: TwoSided, stream: list[list[int]]) -> Any:
+def publish(of: LinearStatistic, stream: list[list[int]]) -> Any:
     releaser, published = of.releaser(KEY, b""), []
     for samples in stream:
         made = step(of, releaser, samples)

@@ -22,9 +22,10 @@ ENDS = st.fractions(-1000, 1000, max_denominator=1000)
 @pytest.mark.parametrize("statistic", NAMES)
 def test_the_parts_of_every_sample_add_up_to_the_width_and_none_is_below_0(statistic, steps):
     of = two_sided(statistic, Undecayed(), steps=steps, ends=(Fraction(0), Fraction(1)))
-    for i in range(of.sample_grid.steps + 1):
-        parts = of.sides.parts(1, contribution(of, [i]).total)
-        assert sum(parts) == of.sides.width
+    sides: Any = of.sides
+    for i in range(of.grid.steps + 1):
+        parts = sides.parts(1, contribution(of, [i]).total)
+        assert sum(parts) == sides.width
         assert min(parts) >= 0
 
 
@@ -82,6 +83,4 @@ def test_a_sum_of_a_range_that_ends_at_0_has_two_sides_and_others_one():
         assert of.sums.width == 5 * 8  # m samples of as many steps as the larger end has
     with pytest.raises(ValueError, match="range is narrower than a step of the grid"):
         two_sided("sum", Undecayed(), ends=(Fraction(999), Fraction(1000)))
-    assert two_sided("sum", Undecayed(), ends=(Fraction(-5), Fraction(5))).sample_grid == Grid(
-        Fraction(-5), Fraction(5), 16
-    )
+    assert two_sided("sum", Undecayed(), ends=(Fraction(-5), Fraction(5))).grid == Grid(Fraction(-5), Fraction(5), 16)

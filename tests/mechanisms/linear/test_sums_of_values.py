@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.linear.decayed_sum import Stepped, StepReleaser
+from shoal.mechanisms.linear.statistic import LinearReleaser, LinearStatistic
 from shoal.mechanisms.parts.of import PublicCount, Sum
 from shoal.mechanisms.statistic import Contribution
 from shoal.mechanisms.sums.decays import AllWindows, Decay, Exponential, Polynomial, Undecayed, Window
 from shoal.models.config import forms
 from tests.mechanisms.linear.restart_cases import check_restarts
+from tests.mechanisms.linear.value_cases import of_values
 from tests.support.cover import in_a_loop
 
 KEY = b"k" * 32
@@ -28,12 +29,14 @@ made = st.tuples(st.sampled_from(DECAYS), st.sampled_from(["sharp", "patent"])).
 steps = st.lists(st.lists(st.integers(0, 8), max_size=3), min_size=1, max_size=12)
 
 
-def stepped(decay: Decay, algorithm: str = "sharp", statistic: str = "sum") -> Stepped:
+def stepped(decay: Decay, algorithm: str = "sharp", statistic: str = "sum") -> LinearStatistic:
     cls: Any = forms.SUMS.statistics[statistic]
-    return Stepped(statistic=cls, decay=decay, algorithm=algorithm, grid=GRID, epsilon=Fraction(1), max_contributions=5)
+    return of_values(
+        statistic=cls, decay=decay, algorithm=algorithm, grid=GRID, epsilon=Fraction(1), max_contributions=5
+    )
 
 
-def step(releaser: StepReleaser, values: list[int]) -> Any:
+def step(releaser: LinearReleaser, values: list[int]) -> Any:
     """A step with these samples, one by one."""
     for value in values:
         assert releaser.add(Contribution(0, "", 0, 0, 1, value)) == ()
@@ -66,7 +69,7 @@ def test_neighbours_meet_the_same_noise(pair, one, other) -> None:
 
 def releases_of(make: Any, stream: list[list[int]]) -> list[int]:
     machine = make()
-    if not isinstance(machine, StepReleaser):
+    if not isinstance(machine, LinearReleaser):
         return [machine.add(sum(values)) for values in stream]
     found = []
     for values in stream:
@@ -100,12 +103,12 @@ def test_the_patent_leaves_out_what_has_no_weight(exponent: int) -> None:
 
 
 def test_a_count_has_no_noise_and_needs_no_epsilon() -> None:
-    count = Stepped(statistic=PublicCount, decay=Window(2), max_contributions=5)
+    count = of_values(statistic=PublicCount, decay=Window(2), max_contributions=5)
     releaser = count.releaser(KEY, b"")
     assert [step(releaser, [0] * n).value for n in (3, 1, 0)] == [3, 4, 1]
     assert count.mechanism == "exact"
     with pytest.raises(ValueError, match="epsilon must be greater than 0"):
-        Stepped(statistic=Sum, decay=Window(2))
+        of_values(statistic=Sum, decay=Window(2))
 
 
 def test_a_mean_is_the_sum_over_the_number_and_so_are_its_error_bars() -> None:
@@ -121,7 +124,7 @@ def test_a_mean_is_the_sum_over_the_number_and_so_are_its_error_bars() -> None:
 @in_a_loop
 @pytest.mark.parametrize("decay", DECAYS)
 def test_an_epsilon_beyond_which_floats_hold_no_noise_has_no_error_bars_and_no_end(decay: Decay) -> None:
-    sure = Stepped(statistic=Sum, decay=decay, grid=GRID, epsilon=Fraction(10**9), max_contributions=5)
+    sure = of_values(statistic=Sum, decay=decay, grid=GRID, epsilon=Fraction(10**9), max_contributions=5)
     releaser = sure.releaser(KEY, b"")
     for _ in range(200):  # beyond the first ones, whose quantile is that of their very draws
         found = step(releaser, [8, 0])
@@ -131,4 +134,4 @@ def test_an_epsilon_beyond_which_floats_hold_no_noise_has_no_error_bars_and_no_e
 
 def test_an_epsilon_below_which_floats_hold_no_noise_is_refused() -> None:
     with pytest.raises(ValueError, match="epsilon must be at least 1/10+: below it the noise is beyond all numbers"):
-        Stepped(statistic=Sum, decay=Window(2), grid=GRID, epsilon=Fraction(1, 10**61))
+        of_values(statistic=Sum, decay=Window(2), grid=GRID, epsilon=Fraction(1, 10**61))

@@ -15,28 +15,29 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.kinds import statistic_of
-from shoal.mechanisms.linear.decayed_sum import Stepped
-from shoal.mechanisms.linear.decayed_variance import DecayedVariance
 from shoal.mechanisms.linear.plan.forecast import Counted
+from shoal.mechanisms.linear.statistic import LinearStatistic
+from shoal.mechanisms.parts.of import Variance
 from shoal.mechanisms.statistic import Contribution, Estimate
 from shoal.mechanisms.sums.decays import Window
 from shoal.models.config import forms
 from shoal.models.config.metric import MetricSection
+from tests.mechanisms.linear.value_cases import of_values
 from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
 KEY = bytes(range(32))
 GRID = Grid(Fraction(0), Fraction(10), 100)
-Statistic = Stepped | DecayedVariance
+Statistic = LinearStatistic
 Steps = Sequence[Sequence[int]]  # of each step the grid indices of its samples
 
 
 def made(kind: str, decay: Window, epsilon: int = 1) -> Statistic:
     usual: dict[str, Any] = {"grid": GRID, "epsilon": Fraction(epsilon), "max_contributions": 3}
     if kind == "variance":
-        return DecayedVariance(decay=decay, **usual)
+        return of_values(statistic=Variance, decay=decay, **usual)
     cls: Any = forms.SUMS.statistics[kind]
-    return Stepped(statistic=cls, decay=decay, **usual)
+    return of_values(statistic=cls, decay=decay, **usual)
 
 
 def released(statistic: Statistic, steps: Steps, restarts: bool = False) -> Iterator[Estimate | None]:
@@ -45,7 +46,7 @@ def released(statistic: Statistic, steps: Steps, restarts: bool = False) -> Iter
     for indices in steps:
         for index in indices:
             total: Any = index
-            if isinstance(statistic, DecayedVariance):
+            if statistic.packing is not None:
                 total = statistic.packing.unpack(statistic.packing.pack([index]), 1)
             releaser.add(Contribution(0, "", 0, 0, 1, total))
         releaser.close()
@@ -137,7 +138,7 @@ def test_a_window_is_of_time_or_of_updates() -> None:
         return MetricSection.model_validate(given | more)
 
     statistic = statistic_of(metric(updates=7).parts)
-    assert isinstance(statistic, Stepped)
+    assert isinstance(statistic, LinearStatistic)
     assert statistic.decay == Window(7, of_updates=True)
     for wrong in ({}, {"updates": 7, "length": "7h"}):
         with pytest.raises(ValueError, match="of kind window needs length or updates"):

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.linear.decayed_variance import DecayedVariance
 from shoal.mechanisms.linear.plan.forecast import Flow, by_hand, prospect
+from shoal.mechanisms.parts.of import Variance
 from shoal.mechanisms.sums.decays import Exponential, Listed, Undecayed, Window
 from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.workload import Pattern
 from tests.mechanisms.linear.test_variance_laws import step
+from tests.mechanisms.linear.value_cases import of_values
 from tests.support.cover import covered
 
 STEPS = 1 << 10
@@ -24,7 +25,7 @@ SAMPLES = 200
 
 def released(decay: Any, epsilon: str, values: list[int], steps: int = 1) -> list[Any]:
     """The last release of many groups, which all have these samples in each of the steps."""
-    of = DecayedVariance(decay=decay, grid=GRID, epsilon=Fraction(epsilon), max_contributions=1)
+    of = of_values(statistic=Variance, decay=decay, grid=GRID, epsilon=Fraction(epsilon), max_contributions=1)
     found = []
     for group in range(RUNS):
         releaser = of.releaser(b"k" * 32, b"%d" % group)
@@ -71,7 +72,7 @@ def test_releases_are_right_on_average_and_their_error_bars_too(
 
 def test_one_budget_for_both_sums_goes_further_than_two() -> None:
     """Against halves of epsilon, but for means near the middle; far from it no split is better."""
-    joint = DecayedVariance(decay=Window(4), grid=GRID, epsilon=Fraction(1))
+    joint = of_values(statistic=Variance, decay=Window(4), grid=GRID, epsilon=Fraction(1))
     first, second = (one.epsilon for one in joint.decayed)
     assert first + second == Fraction(4, 3)
 
@@ -99,7 +100,7 @@ def test_one_budget_for_both_sums_goes_further_than_two() -> None:
     "decay", [Window(5), Exponential(Fraction(9, 10)), Listed(Weights.of([Fraction(1), Fraction(1, 2)]))]
 )
 def test_a_plan_foretells_the_error_bars_of_a_mean_half_way_to_an_end(decay: Any) -> None:
-    of = DecayedVariance(decay=decay, grid=GRID, epsilon=Fraction(1), max_contributions=1)
+    of = of_values(statistic=Variance, decay=decay, grid=GRID, epsilon=Fraction(1), max_contributions=1)
     flow = Flow(Pattern.even(10**6, 1), steps=20)
     planned, hand = prospect(of, flow).at(20), by_hand(of, flow).at(20)
     releaser = of.releaser(b"k" * 32, b"")

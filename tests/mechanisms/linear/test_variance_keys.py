@@ -6,7 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from shoal.mechanisms.life import expected_releases
-from shoal.mechanisms.linear.decayed_variance import DecayedVariance
+from shoal.mechanisms.linear.plan.forecast import breadth
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.sums.decays import Undecayed, Window
 from tests.stream.simulation import config
 from tests.support.cover import in_a_loop
@@ -17,18 +18,18 @@ WINDOW = {"kind": "window", "length": "15s"}
 
 def test_a_variance_is_made_as_its_keys_say():
     (metric,) = config(VARIANCE | {"decay": WINDOW, "range": (-1, 3), "grid": None, "max_gap": 7}).metric
-    mechanism = DecayedVariance.of(metric.parts)
+    mechanism = LinearStatistic.of(metric.parts)
     assert mechanism.decay == Window(3)
     assert [mechanism.grid.low, mechanism.grid.high, mechanism.grid.steps] == [-1, 3, 65536]
     assert [mechanism.epsilon, mechanism.max_contributions, mechanism.max_gap] == [1, 8, 7]
-    assert (mechanism.clamps, mechanism.breadth(), mechanism.breadth(Fraction(1, 2))) == (True, 4.0, 1.0)
+    assert (mechanism.clamps, breadth(mechanism), breadth(mechanism, Fraction(1, 2))) == (True, 4.0, 1.0)
 
 
 def test_without_a_decay_it_is_that_since_the_beginning_and_patent_clamps_if_asked():
     (metric,) = config(VARIANCE).metric
-    assert DecayedVariance.of(metric.parts).decay == Undecayed(expected_releases(metric.parts))
+    assert LinearStatistic.of(metric.parts).decay == Undecayed(expected_releases(metric.parts))
     patent = VARIANCE | {"decay": WINDOW, "algorithm": "patent"}
-    assert [DecayedVariance.of(config(patent | more).metric[0].parts).clamps for more in ({}, {"clamp": True})] == [
+    assert [LinearStatistic.of(config(patent | more).metric[0].parts).clamps for more in ({}, {"clamp": True})] == [
         False,
         True,
     ]

@@ -10,13 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.linear.decayed_variance import DecayedVariance, VarianceReleaser
+from shoal.mechanisms.linear.plan.forecast import noise_of
 from shoal.mechanisms.linear.sides import joint_sensitivity
+from shoal.mechanisms.linear.statistic import LinearReleaser
+from shoal.mechanisms.parts.of import Variance
 from shoal.mechanisms.statistic import Contribution, Estimate
 from shoal.mechanisms.sums.decays import Decay, Exponential, Forward, Listed, Polynomial, Undecayed, Window
 from shoal.mechanisms.sums.formula import formula_weights
 from shoal.mechanisms.sums.weights import Weights
 from tests.mechanisms.linear.restart_cases import check_restarts
+from tests.mechanisms.linear.value_cases import of_values
 from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
@@ -44,12 +47,14 @@ streams = st.lists(st.lists(st.integers(0, STEPS), max_size=4), min_size=1, max_
 
 def variance(
     decay: Decay, algorithm: str = "sharp", *, epsilon: Fraction = Fraction(1), steps: int = STEPS, **more: Any
-) -> DecayedVariance:
+) -> Any:
     grid = Grid(Fraction(-1), Fraction(3), steps)
-    return DecayedVariance(decay=decay, algorithm=algorithm, grid=grid, epsilon=epsilon, max_contributions=5, **more)
+    return of_values(
+        statistic=Variance, decay=decay, algorithm=algorithm, grid=grid, epsilon=epsilon, max_contributions=5, **more
+    )
 
 
-def step(releaser: VarianceReleaser, samples: list[int], steps: int = STEPS) -> Estimate:
+def step(releaser: LinearReleaser, samples: list[int], steps: int = STEPS) -> Estimate:
     """A step with these samples, which come summed."""
     total = [sum(samples), sum(i * (steps - i) for i in samples)]
     assert releaser.add(Contribution(0, "", 0, 0, len(samples), total)) == ()
@@ -194,11 +199,13 @@ class TestVariance:
         with pytest.raises(ValueError, match="delta must be 0: the bound that both sums share holds for pure noise"):
             variance(Window(1024), delta=Fraction(1, 1000))
         with pytest.raises(ValueError, match="too far apart, too large or too close"):
-            DecayedVariance(decay=Window(2), grid=Grid(Fraction(0), Fraction(10) ** 200, 8), epsilon=Fraction(1))
+            of_values(
+                statistic=Variance, decay=Window(2), grid=Grid(Fraction(0), Fraction(10) ** 200, 8), epsilon=Fraction(1)
+            )
 
     def test_a_plan_knows_no_noise_without_samples_and_no_interval_without_quantiles(self) -> None:
-        assert variance(Window(2)).noise_of(1.0, 2.0, 0) == (None, None)
-        noise_sd, within = variance(Window(2)).noise_of(1.0, None, 5)
+        assert noise_of(variance(Window(2)), 1.0, 2.0, 0) == (None, None)
+        noise_sd, within = noise_of(variance(Window(2)), 1.0, None, 5)
         assert noise_sd is not None
         assert within is None
 

@@ -7,7 +7,7 @@ import pytest
 
 from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.life import expected_releases
-from shoal.mechanisms.linear.decayed_sum import Stepped
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.parts.lengths import Even
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError
@@ -270,7 +270,7 @@ def test_units_that_no_ledger_suits_are_refused_for_what_they_would_lose(tmp_pat
 def test_what_has_a_step_says_how_often_and_whom_it_protects(tmp_path):
     metric = load(written(tmp_path, SUMS + 'life = "30d"\n')).metrics[0]
     assert metric.length == Even(3_600_000_000)
-    assert (expected_releases(metric), metric.samples, kind_of(metric)) == (720, 64, Stepped)
+    assert (expected_releases(metric), metric.samples, kind_of(metric)) == (720, 64, LinearStatistic)
     event = load(written(tmp_path, SUMS.replace("max_contributions = 64", 'unit = "event"')))
     assert (event.metrics[0].samples, event.metrics[0].unit.is_event, event.unit) == (1, True, "event")
     assert load(written(tmp_path, SUMS.replace("epsilon = 4.0", 'epsilon = 4.0\nunit = "user-day"'))).unit == "user-day"

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from shoal.mechanisms.kinds import statistic_of
-from shoal.mechanisms.linear.decayed_sum import Stepped
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.sums.decays import AllWindows, Decay, Forward, Listed, Polynomial
 from shoal.mechanisms.sums.weights import Weights
 from shoal.models.config.file import load
@@ -48,7 +48,7 @@ def test_weights_are_exact_and_part_of_what_is_registered(tmp_path: Path) -> Non
     text = orjson.loads(parameters_of(config, metric))
     assert text["decay"] == {"kind": "table", "weights": ["1", "1/10", "1/30"]}
     mechanism = statistic_of(metric.parts)
-    assert isinstance(mechanism, Stepped)
+    assert isinstance(mechanism, LinearStatistic)
     assert (mechanism.sums.denominator, mechanism.rest) == (30, metric.max_gap)
 
 
@@ -57,7 +57,7 @@ def test_a_group_does_not_rest_while_its_list_holds_anything(tmp_path: Path) -> 
         said(tmp_path, '"formula", weight = "0.5^i", horizon = "12h"', ("step =", "max_gap = 3\nstep ="))
     ).metric
     mechanism = statistic_of(metric.parts)
-    assert isinstance(mechanism, Stepped)
+    assert isinstance(mechanism, LinearStatistic)
     assert mechanism.rest == 12
 
 
@@ -76,7 +76,7 @@ def test_a_group_does_not_rest_while_its_list_holds_anything(tmp_path: Path) -> 
 def test_what_the_paper_leaves_free_may_be_chosen(tmp_path: Path, decay: str, made: Decay) -> None:
     (metric,) = load(said(tmp_path, decay, ("step =", 'algorithm = "patent"\nstep ='))).metric
     mechanism = statistic_of(metric.parts)
-    assert isinstance(mechanism, Stepped)
+    assert isinstance(mechanism, LinearStatistic)
     assert mechanism.decay == made
     assert mechanism.sums == made.patent(mechanism.sums.width, Fraction(1))
 
@@ -85,14 +85,14 @@ def test_what_the_paper_leaves_free_may_be_chosen(tmp_path: Path, decay: str, ma
 def test_forward_decay_has_the_life_of_a_sum_that_does_not_forget(tmp_path: Path, more: str, steps: int) -> None:
     (metric,) = load(said(tmp_path, '"forward", exponent = 1.5', ("step =", more + "step ="))).metric
     mechanism = statistic_of(metric.parts)
-    assert isinstance(mechanism, Stepped)
+    assert isinstance(mechanism, LinearStatistic)
     assert mechanism.decay == Forward(Fraction(3, 2), steps)
 
 
 def test_a_horizon_of_polynomial_weights_is_for_sharp_too(tmp_path: Path) -> None:
     (metric,) = load(said(tmp_path, '"polynomial", exponent = 0.5, horizon = "1000h"')).metric
     mechanism = statistic_of(metric.parts)
-    assert isinstance(mechanism, Stepped)
+    assert isinstance(mechanism, LinearStatistic)
     assert mechanism.decay == Polynomial(Fraction(1, 2), 1000)
 
 

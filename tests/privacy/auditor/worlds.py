@@ -11,8 +11,8 @@ import numpy as np
 import orjson
 from structlog.testing import capture_logs
 
-from shoal.mechanisms.linear.decayed_variance import VarianceReleaser
-from shoal.mechanisms.linear.statistic import TwoSidedReleaser
+from shoal.mechanisms.linear.sides import Products
+from shoal.mechanisms.linear.statistic import LinearReleaser
 from shoal.mechanisms.statistic import Estimate
 from shoal.models.times import iso
 from shoal.stream.topic import TopicPlan
@@ -62,27 +62,30 @@ class Run:
 @contextmanager
 def sums_of_variances() -> Iterator[None]:
     """A variance is no linear function of its noise; so both sums that it is made of are published in its place."""
-    estimate = VarianceReleaser.estimate
+    estimate = LinearReleaser.estimate
 
-    def told(releaser: VarianceReleaser) -> Estimate:
+    def told(releaser: LinearReleaser) -> Estimate:
         made = estimate(releaser)
-        if made.value is None:
+        if made.value is None or not isinstance(releaser._of.sides, Products):
             return made
         return replace(made, value=[noisy / releaser.released[0] for noisy in releaser.released[1:]], noise_sd=0.0)
 
-    with patch.object(VarianceReleaser, "estimate", told):
+    with patch.object(LinearReleaser, "estimate", told):
         yield
 
 
 @contextmanager
 def noisy_sides() -> Iterator[None]:
     """Of what protects presence the noisy sums are published, of which all releases are functions."""
+    estimate = LinearReleaser.estimate
 
-    def told(releaser: TwoSidedReleaser) -> Estimate:
-        sums = [noisy / releaser._statistic.sums.denominator for noisy in releaser.released]
+    def told(releaser: LinearReleaser) -> Estimate:
+        if releaser._of.sides.public:
+            return estimate(releaser)
+        sums = [noisy / releaser._of.sums.denominator for noisy in releaser.released]
         return Estimate(sums, None, None, None, {"samples": 1})
 
-    with patch.object(TwoSidedReleaser, "estimate", told):
+    with patch.object(LinearReleaser, "estimate", told):
         yield
 
 

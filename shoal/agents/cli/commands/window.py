@@ -12,7 +12,7 @@ from shoal.agents.audit.published import Wanted, filed, logged
 from shoal.agents.audit.session import load_config
 from shoal.agents.cli.output import AsJson, ConfigPath, progress, result, say
 from shoal.agents.input.event_file import size_of
-from shoal.mechanisms.linear.decayed_sum import Stepped
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.parts.at import Steps
 from shoal.mechanisms.parts.expect import expect
 from shoal.mechanisms.parts.lengths import Even
@@ -109,7 +109,7 @@ def _wanted(path: Path, loaded: Config, name: str, group: str | None) -> Wanted:
         raise _usage("--group", f'metric "{name}" has groups; name one')
     if group is not None and metric.place is None:
         raise _usage("--group", f'metric "{name}" has no groups; leave it out')
-    return Wanted(loaded.kafka.app, metric, Stepped.of(metric), group or "")
+    return Wanted(loaded.kafka.app, metric, LinearStatistic.of(metric), group or "")
 
 
 def _length(text: str, step: Even) -> int:

@@ -10,10 +10,18 @@ from fractions import Fraction
 from typing import Self
 
 from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
-from shoal.mechanisms.linear.plan.forecast import Expected, StepProspect, by_hand, least_weights, prospect, weights
+from shoal.mechanisms.linear.plan.forecast import (
+    Expected,
+    StepProspect,
+    breadth,
+    by_hand,
+    least_weights,
+    prospect,
+    weights,
+)
 from shoal.mechanisms.linear.plan.workload import Source, Steady
 from shoal.mechanisms.linear.rules import patent_has
-from shoal.mechanisms.linear.stepped import PlannedStatistic
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.outlook import (
     Cost,
     Look,
@@ -102,13 +110,12 @@ class Forecasts:
     """The outlooks of a metric under any settings, over one workload."""
 
     source: Source
-    of: Callable[[Metric], PlannedStatistic]  # the statistic of a metric
 
     def prospect(self, metric: Metric) -> StepProspect:
-        return prospect(self.of(metric), self.source.flow(metric))
+        return prospect(LinearStatistic.of(metric), self.source.flow(metric))
 
     def by_hand(self, metric: Metric) -> StepProspect:
-        return by_hand(self.of(metric), self.source.flow(metric))
+        return by_hand(LinearStatistic.of(metric), self.source.flow(metric))
 
     def outlook(self, metric: Metric) -> Outlook:
         try:
@@ -143,10 +150,10 @@ class Forecasts:
     def _bias(self, metric: Metric, expected: Expected) -> float:
         """The bias of what is left out: a sum lacks it, others move as users who differ have shown."""
         spread = self.source.work.spread
-        breadth = self.of(metric).breadth(spread)
-        if breadth is None:
+        wide = breadth(LinearStatistic.of(metric), spread)
+        if wide is None:
             return -expected.left_out * expected.total * typical(metric, spread)
-        return bias(expected.left_out, breadth)
+        return bias(expected.left_out, wide)
 
 
 def _noise_of(outlook: Outlook) -> float:
@@ -190,9 +197,9 @@ def _groups(metric: Metric, outlooks: tuple[Outlook, ...], forecasts: Forecasts)
         )
     looked_at = []
     for name, group in source.others.items():
-        last = Forecasts(group, forecasts.of).final(metric)
+        last = Forecasts(group).final(metric)
         looked_at.append(GroupOutlook(name, group.work.users, group.work.samples, last.left_out, last.error))
-    if forecasts.of(metric).breadth() is not None:
+    if breadth(LinearStatistic.of(metric)) is not None:
         return GroupsOutlook.of(looked_at, *work.of_groups, work.group)
     # A sum's error is as large as it is beside the sum.
     return GroupsOutlook.of(
@@ -205,7 +212,7 @@ class Comparison:
     """The outcome of every setting that was tried for a metric."""
 
     metric: Metric
-    statistic: PlannedStatistic  # with the best algorithm
+    statistic: LinearStatistic  # with the best algorithm
     source: Source
     outlooks: tuple[Outlook, ...]  # an algorithm each
     by_hand: Outlook | None  # a draw of noise for each step; None: there is no noise
@@ -238,7 +245,7 @@ class Comparison:
         advance(3 / 4)
         outcome = forecasts.final(advised)
         halving = _halved(advised, outcome, [cap for cap, _ in tried], forecasts)
-        statistic = forecasts.of(best.metric)
+        statistic = LinearStatistic.of(best.metric)
         by_hand = None if statistic.is_exact else forecasts.over_time(metric, forecasts.by_hand(metric))
         return cls(
             metric, statistic, forecasts.source, outlooks, by_hand, best, tried, other_lengths,

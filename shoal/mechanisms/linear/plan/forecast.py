@@ -11,12 +11,16 @@ By hand      what a decayed sum would have with one draw of Laplace noise for ea
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
-from shoal.mechanisms.linear.stepped import PlannedStatistic
+from shoal.mechanisms.linear.public_estimates import variance_noise, variance_within
+from shoal.mechanisms.linear.sides import Products
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.noise.keyed import MAX_INDEX
+from shoal.mechanisms.parts.of import Mean, Sum
 from shoal.mechanisms.sums.decayed import DecayedSteps
 from shoal.mechanisms.sums.decays import (
     AllWindows,
@@ -138,7 +142,7 @@ class Counted:
 class StepProspect:
     """A stepped statistic over a flow of samples."""
 
-    statistic: PlannedStatistic
+    statistic: LinearStatistic
     sums: DecayedSum
     flow: Flow | Counted
 
@@ -156,7 +160,7 @@ class StepProspect:
         return self._expected(counts, there, sd, half)
 
     def _expected(self, counts: float, there: float, sd: float, half: float | None) -> Expected:
-        return Expected(counts, there, *self.statistic.noise_of(sd, half, counts))
+        return Expected(counts, there, *noise_of(self.statistic, sd, half, counts))
 
     def long_run(self) -> Expected | None:
         """The mean over all releases long after the beginning, if users stay as many; None if noise grows."""
@@ -174,7 +178,7 @@ class StepProspect:
         ends = {first + (self.flow.steps - first) * i // ENDS for i in range(ENDS + 1)}
         variance = sum(self._window_variance(end, length) for end in ends) / len(ends)
         sd = self.statistic.grid.width_value(math.sqrt(variance))
-        return self.statistic.noise_of(sd, None, self.flow.rates()[0] * length)[0]
+        return noise_of(self.statistic, sd, None, self.flow.rates()[0] * length)[0]
 
     def _window_variance(self, end: int, length: int) -> float:
         if isinstance(self.sums, WindowSum):  # by hand
@@ -183,7 +187,35 @@ class StepProspect:
         return sums.window_variance(end, length)
 
 
-def prospect(statistic: PlannedStatistic, flow: Flow | Counted) -> StepProspect:
+def breadth(statistic: LinearStatistic, spread: Fraction = Fraction(1)) -> float | None:
+    """The width of what values lie in if samples lie in this part of the range; None: they grow with samples."""
+    width = (statistic.grid.high - statistic.grid.low) * spread
+    if isinstance(statistic.sides, Products):
+        return float(width**2 / 4)
+    return float(width) if statistic.statistic is Mean else None
+
+
+def noise_of(
+    statistic: LinearStatistic, sd: float, half: float | None, n: float
+) -> tuple[float | None, float | None]:  # fmt: skip
+    """The noise of a release from `n` samples, given that of the first sum in units of the range; None: none.
+
+    Of a variance it is that for a mean half way between the middle and an end of the range.
+    """
+    if statistic.statistic is Sum:
+        return sd, half
+    if not n:
+        return None, None
+    sd, half = sd / n, None if half is None else half / n
+    if not isinstance(statistic.sides, Products):
+        return sd, half
+    # The other sum's noise has W / 2 times this scale, in grid steps.
+    off = float(statistic.grid.high - statistic.grid.low) / 2
+    within = None if half is None else variance_within(off, (half, half * off), statistic.coverage)
+    return variance_noise(off, (sd, sd * off)), within
+
+
+def prospect(statistic: LinearStatistic, flow: Flow | Counted) -> StepProspect:
     """The releases to come of a statistic.
 
     Raises:
@@ -192,7 +224,7 @@ def prospect(statistic: PlannedStatistic, flow: Flow | Counted) -> StepProspect:
     return StepProspect(statistic, statistic.decayed[0], flow)
 
 
-def by_hand(statistic: PlannedStatistic, flow: Flow | Counted) -> StepProspect:
+def by_hand(statistic: LinearStatistic, flow: Flow | Counted) -> StepProspect:
     """The releases to come with one draw of noise for each step."""
     steps = LaplaceSteps(statistic.decayed[0].width, statistic.decayed[0].epsilon)
     sums: DecayedSum

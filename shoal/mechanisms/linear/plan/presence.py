@@ -17,8 +17,8 @@ from shoal.mechanisms.linear.distribution import mean_sd
 from shoal.mechanisms.linear.estimates import LEAST_COUNT
 from shoal.mechanisms.linear.plan.comparison import typical
 from shoal.mechanisms.linear.plan.workload import Steady
-from shoal.mechanisms.linear.presence_words import count_sd, people, releases, side_sd
-from shoal.mechanisms.linear.statistic import TwoSided
+from shoal.mechanisms.linear.statistic import LinearStatistic
+from shoal.mechanisms.linear.words import count_sd, people, releases, side_sd
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.outlook import cap_of
 from shoal.mechanisms.parts.metric import Metric
@@ -72,15 +72,15 @@ class Look:
 
 def look(metric: Metric, steady: Steady, t: int) -> Look:
     """Release t under these settings."""
-    statistic = TwoSided.of(metric)
+    statistic = LinearStatistic.of(metric)
     counted, there = steady.flow(metric).samples(statistic.decayed[0], statistic.decay, t)
-    noise_sd = _noise_sd(metric, side_sd(metric, statistic, t), len(statistic.decayed), counted)
+    noise_sd = _noise_sd(metric, side_sd(metric, statistic.decayed, t), len(statistic.decayed), counted)
     left_out = max(0.0, there - counted)
     if isinstance(metric.of, QUOTIENTS):
         missing = bias(left_out / there if there else 0.0, _extent(metric))
     else:
         missing = left_out * _size(metric)
-    return Look(metric.every.span(t), counted, there, count_sd(metric, statistic, t), noise_sd, missing)
+    return Look(metric.every.span(t), counted, there, count_sd(metric, statistic.decayed, t), noise_sd, missing)
 
 
 def _noise_sd(metric: Metric, side: float, sides: int, counted: float) -> float | None:
@@ -229,7 +229,7 @@ def _advice(metric: Metric, last: Look, users: int) -> Iterator[str]:
     if last.noise_sd is None:
         what = f"a {'mean' if isinstance(metric.of, MEANS) else metric.statistic}"
         yield f"at the end there are too few samples to release {what}: it needs more users, or more epsilon"
-    if isinstance(metric.of, Sum) and len(TwoSided.of(metric).decayed) == 1 and float(metric.ranges[0][0]) > 0:
+    if isinstance(metric.of, Sum) and len(LinearStatistic.of(metric).decayed) == 1 and float(metric.ranges[0][0]) > 0:
         yield "let the range of a sum begin at 0: that somebody comes moves it by all of the range's larger end anyway"
 
 

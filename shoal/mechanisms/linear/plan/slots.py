@@ -13,9 +13,9 @@ from typing import Any
 
 from shoal.mechanisms.linear.estimates import LEAST_COUNT
 from shoal.mechanisms.linear.plan.presence import MIDDLE, NO_EVENTS
-from shoal.mechanisms.linear.presence_words import people
 from shoal.mechanisms.linear.slots import bounding
 from shoal.mechanisms.linear.slots.statistic import SidedSlots
+from shoal.mechanisms.linear.words import people
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.outlook import cap_of
 from shoal.mechanisms.parts.hides import AddRemove

@@ -5,7 +5,6 @@ Noise is that of the very mechanism, to the digits that a release states; what i
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -13,14 +12,15 @@ from shoal.mechanisms import life
 from shoal.mechanisms.group_outlook import SPREAD, which_users
 from shoal.mechanisms.linear.decay_words import as_keys, forgetting, length_of
 from shoal.mechanisms.linear.plan.comparison import Comparison, Forecasts, typical
+from shoal.mechanisms.linear.plan.forecast import breadth
 from shoal.mechanisms.linear.plan.workload import Source, Steady, StepsOfFile
-from shoal.mechanisms.linear.stepped import PlannedStatistic
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.outlook import Look, Outlook, by_cap, cap_of, of_algorithm, refusals, times
 from shoal.mechanisms.parts import at
 from shoal.mechanisms.parts.expect import expect
 from shoal.mechanisms.parts.metric import Metric
-from shoal.mechanisms.parts.of import Sum
+from shoal.mechanisms.parts.of import Sum, Variance
 from shoal.mechanisms.parts.unit import PERSON
 from shoal.mechanisms.plan import Column, Line, Noise, Plan, Table, budget_words, head
 from shoal.mechanisms.words import duration, exact_duration, number, percent, samples
@@ -34,44 +34,35 @@ MUCH = 0.05  # of the samples: leaving out more is worth a word
 ASKED_OFTEN = "a window that is asked for often is better released by a metric of its own"
 
 
-@dataclass(frozen=True)
-class Planner:
-    """The planner of one such statistic."""
+def plans(metric: Metric, workload: Stated | Observed, advance: Callable[[float], None]) -> list[Plan]:
+    """The plan of the metric; `advance` is told what part of the work is done.
 
-    of: Callable[[Metric], PlannedStatistic]  # the statistic of a metric
-
-    def plans(
-        self, metric: Metric, workload: Stated | Observed, advance: Callable[[float], None] = lambda part: None
-    ) -> list[Plan]:
-        """The plan of the metric; `advance` is told what part of the work is done.
-
-        Raises:
-            ValueError: the mechanism refuses the settings, or a file has too many steps.
-        """
-        source: Source = (
-            StepsOfFile.of(metric, workload) if isinstance(workload, Observed) else Steady.of(metric, workload)
-        )
-        return [Report.of(metric, Forecasts(source, self.of), advance).plan(workload)]
-
-    def final_noise(self, metric: Metric, users: int) -> Noise:
-        """The noise of the last release as configured; a count has none.
-
-        Raises:
-            ValueError: the mechanism refuses the settings.
-        """
-        last = Forecasts(Steady.of(metric, Stated(users, None, None)), self.of).final(metric)
-        return _noise(self.of(metric), last, typical(metric, Fraction(1)))
+    Raises:
+        ValueError: the mechanism refuses the settings, or a file has too many steps.
+    """
+    source: Source = StepsOfFile.of(metric, workload) if isinstance(workload, Observed) else Steady.of(metric, workload)
+    return [Report.of(metric, Forecasts(source), advance).plan(workload)]
 
 
-def _noise(statistic: PlannedStatistic, last: Look | None, size: float) -> Noise:
+def final_noise(metric: Metric, users: int) -> Noise:
+    """The noise of the last release as configured; a count has none.
+
+    Raises:
+        ValueError: the mechanism refuses the settings.
+    """
+    last = Forecasts(Steady.of(metric, Stated(users, None, None))).final(metric)
+    return _noise(LinearStatistic.of(metric), last, typical(metric, Fraction(1)))
+
+
+def _noise(statistic: LinearStatistic, last: Look | None, size: float) -> Noise:
     """The noise beside what values lie in, or beside a sum's expected size, which is one value at least."""
     if last is None or statistic.is_exact:
         return Noise(None, 0.0)
-    breadth = statistic.breadth()
-    if breadth is None:
+    wide = breadth(statistic)
+    if wide is None:
         beside = max(float(statistic.grid.high - statistic.grid.low), last.samples * size)
         return Noise(last.noise_sd, beside, "sum itself")
-    return Noise(last.noise_sd, breadth, statistic.ends)
+    return Noise(last.noise_sd, wide, "largest possible variance" if statistic.statistic is Variance else "range")
 
 
 class Report(Comparison):
@@ -147,7 +138,7 @@ class Report(Comparison):
         else:
             decayed = ", decayed" if isinstance(self._steps.decay, FADING) else ""
             yield (
-                f"Noise is {self.statistic.noise_words(metric.names[0])}; the last release is a {metric.statistic} of "
+                f"Noise is {self._units()}; the last release is a {metric.statistic} of "
                 f"{samples(last.samples)}{decayed}. 95 %: what its noise stays within{self._together()}. Error: its "
                 "noise, and the bias expected of what is left out."
             )
@@ -161,6 +152,13 @@ class Report(Comparison):
         if metric.place is not None and self.groups is None:
             yield SPREAD
         yield from refusals(self.outlooks)
+
+    def _units(self) -> str:
+        """What planned noise is measured in."""
+        name = self.metric.names[0]
+        if isinstance(self.metric.of, Variance):
+            return f"in units of {name} squared, for a mean half way from the middle of the range to one of its ends"
+        return f"in units of {name}"
 
     def _together(self) -> str:
         q = self.metric.by.bars.simultaneous

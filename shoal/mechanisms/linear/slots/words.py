@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from shoal.mechanisms.error_bars import six_digits
 from shoal.mechanisms.linear.bounding import declared_of
-from shoal.mechanisms.linear.presence_words import people
 from shoal.mechanisms.linear.slots import bounding
+from shoal.mechanisms.linear.words import people
 from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.parts.per import Keys
 from shoal.mechanisms.selection.first_crossing import FirstCrossing

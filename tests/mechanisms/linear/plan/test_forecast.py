@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.linear.decayed_sum import Stepped
 from shoal.mechanisms.linear.plan.forecast import Flow, by_hand, mean_variance, prospect
+from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.sums.decays import AllWindows, Exponential, Forward, Polynomial, Undecayed, Window
 from shoal.mechanisms.workload import Pattern
 from shoal.models.config import forms
+from tests.mechanisms.linear.value_cases import of_values
 from tests.support.cover import in_a_loop
 
 MANY = 10**9  # users: so many that a pattern's rounding to whole samples does not matter
@@ -29,9 +30,11 @@ WEIGHTS: dict[Any, Callable[[int, int], float]] = {  # of a step at step t
 NOT_OF_PATENT = Undecayed | Forward
 
 
-def stepped(decay: Any, statistic: str = "sum", algorithm: str = "sharp") -> Stepped:
+def stepped(decay: Any, statistic: str = "sum", algorithm: str = "sharp") -> LinearStatistic:
     cls: Any = forms.SUMS.statistics[statistic]
-    return Stepped(statistic=cls, decay=decay, algorithm=algorithm, grid=GRID, epsilon=Fraction(1), max_contributions=3)
+    return of_values(
+        statistic=cls, decay=decay, algorithm=algorithm, grid=GRID, epsilon=Fraction(1), max_contributions=3
+    )
 
 
 @in_a_loop
