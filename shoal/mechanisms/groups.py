@@ -112,8 +112,18 @@ class NoneHidden:
         raise ValueError("the state has hidden groups, and this statistic has none")
 
 
-class NothingKept:
-    """Groups that carry nothing from one tick to the next; each that was closed has an empty head."""
+class SlotGroups(NoneHidden):
+    """Groups of a slot, of which nothing outlives the slot: each that was released has an empty head."""
+
+    def __init__(self, close: Callable[[int, Rows, str | None], Iterator[Closed | None]]) -> None:
+        self._close = close  # the releases of a slot, from its number, its rows and the last group that was released
+
+    def due(self) -> int | None:
+        """Always None: a slot without samples releases nothing."""
+        return None
+
+    def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
+        return self._close(tick, rows, after)
 
     def changes(self) -> Iterable[Change]:
         return ()

@@ -7,7 +7,7 @@ from shoal.mechanisms.accounts import Accounts, Site
 from shoal.mechanisms.continual_mean.coordinates import Coordinates
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
-from shoal.mechanisms.linear.slots.statistic import SidedSlots
+from shoal.mechanisms.linear.slots.statistic import LinearSlots
 from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.parts.at import Slots, Steps
 from shoal.mechanisms.parts.hides import AddRemove
@@ -16,7 +16,7 @@ from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.statistic import Bounder
 from shoal.mechanisms.withheld import CountingMean
 
-Mechanism = MeanParameters | Coordinates | CountingMean | LinearStatistic | Slotted | SidedSlots
+Mechanism = MeanParameters | Coordinates | CountingMean | LinearStatistic | Slotted
 
 
 class Kind(Protocol):
@@ -53,7 +53,7 @@ def kind_of(metric: Metric) -> Kind:
     """Class of statistic that computes a metric, by the classes of the metric's parts."""
     match metric:
         case Metric(hides=AddRemove(), at=Slots()):
-            return SidedSlots
+            return LinearSlots
         case Metric(at=Slots()):
             return Slotted
         case Metric(hides=AddRemove()) | Metric(at=Steps()):

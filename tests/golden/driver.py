@@ -72,7 +72,7 @@ def parameters(case: Case) -> dict[str, dict[str, str]]:
     for metric in config.metric:
         found[metric.name] = {"parameters": parameters_of(config, metric)}
         mechanism = statistic_of(metric.parts)
-        if isinstance(mechanism, LinearStatistic):
+        if isinstance(mechanism, LinearStatistic) and mechanism.chosen() is not None:
             found[metric.name]["sums"] = ", ".join(sums.shape() for sums in mechanism.decayed)
     return found
 

@@ -2,7 +2,7 @@
 
 from shoal.mechanisms.continual_mean.statistic import ContinualMean
 from shoal.mechanisms.kinds import kind_of
-from shoal.mechanisms.linear.slots.statistic import SidedSlots
+from shoal.mechanisms.linear.slots.statistic import LinearSlots
 from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.slot.statistic import Slotted
 from tests.golden.configurations import CASES
@@ -16,4 +16,4 @@ def test_every_kind_has_a_golden_metric_and_makes_its_own_mechanism():
             kind = kind_of(section.parts)
             found.add(kind)
             assert kind.apart == (kind is Slotted), "losses of slots add up"
-    assert found == {SidedSlots, LinearStatistic, Slotted, ContinualMean}
+    assert found == {LinearSlots, LinearStatistic, Slotted, ContinualMean}

@@ -22,7 +22,7 @@ import orjson
 from shoal.agents.lane import TWIN
 from shoal.mechanisms.linear.came import NEWCOMERS
 from shoal.mechanisms.linear.candidates import Candidates, weight_of
-from shoal.mechanisms.linear.slots.statistic import FoundCells, SidedSlots
+from shoal.mechanisms.linear.slots.statistic import LinearSlots
 from shoal.mechanisms.selection.upper_end import UpperEnd
 from shoal.mechanisms.statistic import Block, Contribution
 from shoal.mechanisms.sums.decayed import DecayedSteps
@@ -144,7 +144,7 @@ def scripted() -> Iterator[None]:
     with ExitStack() as patches:
         for each in SUMS:
             patches.enter_context(patch.object(each, "summer", _scripted(each)))
-        patches.enter_context(patch.object(SidedSlots, "noisy", _noisy))
+        patches.enter_context(patch.object(LinearSlots, "noisy", _noisy))
         yield
 
 
@@ -164,8 +164,8 @@ def cancelled(unit: str, period: range | None = None) -> Iterator[None]:
         yield
 
 
-def _noisy(self: SidedSlots, key: bytes, cell: bytes, slot: int, side: str, scale: Any, sums: list[int]) -> list[int]:
-    names = (b"%s %s %d %s %d" % (key, cell, slot, side.encode(), index) for index in range(len(sums)))
+def _noisy(self: LinearSlots, key: bytes, cell: bytes, slot: int, sums: Iterable[int]) -> list[int]:
+    names = (b"%s %s %d %d" % (key, cell, slot, index) for index, _ in enumerate(sums))
     return [int.from_bytes(hashlib.sha256(name).digest()[:2], "big") for name in names]
 
 
@@ -211,10 +211,12 @@ def shown_at(steps: Mapping[str, int]) -> Iterator[None]:
 def shown_in_every_slot(cells: Iterable[str]) -> Iterator[None]:
     """Cells that have a newcomer in a slot are shown there if they are among these, whatever their number is."""
 
-    def is_shown(self: FoundCells, cell: str, slot: int, contributions: Iterable[Contribution]) -> bool:
+    def is_shown(
+        self: LinearSlots, of: Any, key: bytes, cell: str, slot: int, contributions: Iterable[Contribution]
+    ) -> bool:
         return cell in cells and any(weight_of(one.total) for one in contributions if one.number == NEWCOMERS)
 
-    with patch.object(FoundCells, "is_shown", is_shown):
+    with patch.object(LinearSlots, "is_shown", is_shown):
         yield
 
 

@@ -1,8 +1,8 @@
 """What one unit's values may move, for every unit, at what bound sends: the exact sums of steps.
 
 The noise of a decayed sum is made for a change of `cap * steps` grid steps in all steps of all groups together
-(`Stepped`, docs/proofs/decay.md). A unit is all events of a user, or those of a user whose own times lie in one period,
-or one event. Whatever effective times, caps, drops and restarts make of them, no unit may move more than that.
+(`LinearStatistic`, docs/proofs/decay.md). A unit is all events of a user, or those of a user whose own times lie in one
+period, or one event. Whatever effective times, caps, drops and restarts make of them, no unit may move more than that.
 """
 
 import dataclasses

@@ -8,7 +8,7 @@ from shoal.mechanisms.continual_mean.statistic import ContinualMean
 from shoal.mechanisms.kinds import Kind
 from shoal.mechanisms.linear.plan import planner as sums
 from shoal.mechanisms.linear.plan import slots as places
-from shoal.mechanisms.linear.slots.statistic import SidedSlots
+from shoal.mechanisms.linear.slots.statistic import LinearSlots
 from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.parts.metric import Metric
@@ -31,5 +31,5 @@ class Planner(Protocol):
 
 
 PLANNERS: Mapping[Kind, Planner] = {
-    ContinualMean: means, LinearStatistic: sums, Slotted: slots, SidedSlots: places,
+    ContinualMean: means, LinearStatistic: sums, Slotted: slots, LinearSlots: places,
 }  # fmt: skip

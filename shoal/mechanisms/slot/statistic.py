@@ -15,13 +15,14 @@ Source       Rameshwar et al. (2024); Esfandiari, Mirrokni and Narayanan (2021) 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from shoal.mechanisms import check
 from shoal.mechanisms.accounts import Site
 from shoal.mechanisms.error_bars import COVERAGE, coverage_of, six_digits
 from shoal.mechanisms.grid import Grid, grid_of, grids_of
-from shoal.mechanisms.groups import Closed, IsHome, NoneHidden, NothingKept, Rows, everywhere
+from shoal.mechanisms.groups import Closed, IsHome, Rows, SlotGroups, everywhere
 from shoal.mechanisms.parts.by import Best, FewUsers, OfCells
 from shoal.mechanisms.parts.expect import expect
 from shoal.mechanisms.parts.hides import PerCell
@@ -179,8 +180,8 @@ class Slotted(OnGrid):
     def bounder(self) -> OneByOne:
         return OneByOne(self.max_contributions)
 
-    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> "SlotGroups":
-        return SlotGroups(self, key)
+    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> SlotGroups:
+        return SlotGroups(partial(self._close, key))
 
     @property
     def slot_epsilon(self) -> Fraction:
@@ -204,6 +205,16 @@ class Slotted(OnGrid):
             quantiles=self.quantiles, clamps=self.clamps,
             axes=self.axes, coverage=self.coverage,
         )  # fmt: skip
+
+    def _close(self, key: bytes, slot: int, rows: Rows, after: str | None) -> Iterator[Closed | None]:
+        """The cells of a slot, behind `after`; it is computed as a whole, from the contributions of all rows."""
+        contributions = [contribution for _, those in rows for contribution in those]
+        yield None
+        for release in self.cells(key, slot, contributions, after):
+            if release is None:
+                yield None
+            else:
+                yield Closed(release.cell, release.published, is_part=True)
 
     def cells(
         self, key: bytes, slot: int, contributions: Iterable[Contribution], after: str | None = None
@@ -269,27 +280,6 @@ def gather(contributions: Iterable[Contribution]) -> Generator[None, None, dict[
             else:
                 members[pseudonym] = samples.copy()
     return cells
-
-
-class SlotGroups(NothingKept, NoneHidden):
-    """The cells of a metric. Nothing of one slot outlives it: a cell's state is what it has released."""
-
-    def __init__(self, slotted: Slotted, key: bytes) -> None:
-        self._slotted, self._key = slotted, key
-
-    def due(self) -> int | None:
-        """Always None: a slot without samples releases nothing."""
-        return None
-
-    def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
-        """The cells of a slot, behind `after`; the slot is computed as a whole, from the contributions of all rows."""
-        contributions = [contribution for _, those in rows for contribution in those]
-        yield None
-        for release in self._slotted.cells(self._key, tick, contributions, after):
-            if release is None:
-                yield None
-            else:
-                yield Closed(release.cell, release.published, is_part=True)
 
 
 def _failure(by: OfCells) -> Fraction:

@@ -14,7 +14,7 @@ from typing import Any
 from shoal.mechanisms.linear.estimates import LEAST_COUNT
 from shoal.mechanisms.linear.plan.presence import MIDDLE, NO_EVENTS
 from shoal.mechanisms.linear.slots import bounding
-from shoal.mechanisms.linear.slots.statistic import SidedSlots
+from shoal.mechanisms.linear.slots.statistic import LinearSlots
 from shoal.mechanisms.linear.words import people
 from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.outlook import cap_of
@@ -91,22 +91,22 @@ def slots_of(metric: Metric) -> int:
     return YEAR if period is None else metric.every.fits(period)
 
 
-def look(metric: Metric, work: Work, users: float, made: SidedSlots | None = None) -> Look:
+def look(metric: Metric, work: Work, users: float, made: LinearSlots | None = None) -> Look:
     """A cell's release under these settings, with so many of the workload's users in its slot."""
-    made = made or SidedSlots.of(metric)
+    made = made or LinearSlots.of(metric)
     low, high = map(float, metric.ranges[0])
     each = work.counted(metric)
     counted = users * each / work.cells
     is_enough = counted >= LEAST_COUNT * made.count_sd
-    width = high - low if made.distribution is None else 1.0
+    width = high - low if made.told is None else 1.0
     noise_sd = _noise_sd(made, counted, width) if is_enough else None
     return Look(users, counted, made.count_sd, noise_sd, bias(1 - each / work.samples, width))
 
 
-def _noise_sd(made: SidedSlots, counted: float, width: float) -> float:
+def _noise_sd(made: LinearSlots, counted: float, width: float) -> float:
     """Of a mean in the middle of the range, or of shares on average."""
-    if made.distribution is not None:
-        return made.distribution.typical_sd(counted)
+    if made.told is not None:
+        return made.told.typical_sd(counted)
     return width * MIDDLE * made.count_sd / math.sqrt(len(made.sides.noised)) / counted
 
 
@@ -161,7 +161,7 @@ class _Report:
         for share in sorted({*SHARES, self._share()}):
             epsilon = self._metric.budget.epsilon * share
             needed = people(bounding.finding(self._metric, epsilon), 1)
-            made = replace(SidedSlots.of(self._metric), epsilon=self._metric.budget.epsilon - epsilon)
+            made = replace(LinearSlots.of(self._metric), epsilon=self._metric.budget.epsilon - epsilon)
             yield share, needed, look(self._metric, self._work, needed * self._work.cells, made)
 
     def _best_cap(self) -> int:

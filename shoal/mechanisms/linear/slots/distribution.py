@@ -13,47 +13,76 @@ Proof        docs/proofs/two-sided.md, "Distributions of a slot"
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 
 from shoal.mechanisms.bins.shares import check_bins, one_draw, told
-from shoal.mechanisms.bins.tree import BinTree, Floats, tree_for
+from shoal.mechanisms.bins.tree import BinTree, Floats
 from shoal.mechanisms.error_bars import COVERAGE, six_digits
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.linear.estimates import LEAST_COUNT
+from shoal.mechanisms.linear.sides import Side
 from shoal.mechanisms.statistic import PART_BITS, Contribution, Estimate
 
 AWAY = one_draw(COVERAGE)
 
 
-@dataclass(frozen=True)
-class Distribution:
-    """The public parameters of a distribution."""
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """A side for each node of a tree over bins, level by level; each level has its share of epsilon, and one name.
 
-    bins: int
+    >>> sides = Levels(BinTree(4, (4,)))
+    >>> sides.noised[0], sides.parts(6, [1, 0, 2, 3]), sides.whole((1, 0, 2, 3))
+    (Side(draw=('slot', 'level 0', '0'), width=1, share=Fraction(1, 1)), (1, 0, 2, 3), (6, [1, 0, 2, 3]))
+    """
+
+    public: ClassVar[int] = 0
+    packing: ClassVar[None] = None
+
+    tree: BinTree
+
+    @property
+    def noised(self) -> tuple[Side, ...]:
+        levels = enumerate(zip(self.tree.shares, self.tree.nodes, strict=True))
+        return tuple(
+            Side(("slot", f"level {level}", str(node)), 1, share)
+            for level, (share, nodes) in levels
+            for node in range(nodes)
+        )
+
+    def histogram(self, contributions: Iterable[Contribution]) -> list[int]:
+        """The number of samples in each bin."""
+        bins = [0] * self.tree.bins
+        for one in contributions:
+            if one.level:  # else who finds a cell, and is no sample
+                bins[(one.level - 1 << PART_BITS) + one.number] += one.samples
+        return bins
+
+    def parts(self, samples: int, total: list[int]) -> tuple[int, ...]:
+        return tuple(chain.from_iterable(self.tree.sums(total)))
+
+    def whole(self, parts: tuple[int, ...]) -> tuple[int, list[int]]:
+        bins = list(parts[-self.tree.bins :])
+        return sum(bins), bins
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is told of the noisy nodes."""
+
+    tree: BinTree
     quantiles: tuple[Fraction, ...]
     grid: Grid
     scale: Fraction  # of a level that has all of epsilon
 
     def __post_init__(self) -> None:
-        check_bins(self.bins, self.quantiles, self.grid)
-
-    @property
-    def tree(self) -> BinTree:
-        return tree_for(self.bins)
+        check_bins(self.tree.bins, self.quantiles, self.grid)
 
     @property
     def mechanism(self) -> str:
         return f"tree {'x'.join(map(str, self.tree.shape))}"
-
-    def levels(self, contributions: Iterable[Contribution]) -> list[tuple[str, Fraction, list[int]]]:
-        """The name, the noise's scale and the exact sums of each level."""
-        histogram = [0] * self.bins
-        for one in contributions:
-            if one.level:  # else who finds a cell, and is no sample
-                histogram[(one.level - 1 << PART_BITS) + one.number] += one.samples
-        sums = zip(self.tree.shares, self.tree.sums(histogram), strict=True)
-        return [(f"level {level}", self.scale / share, nodes) for level, (share, nodes) in enumerate(sums)]
 
     @property
     def count_sd(self) -> float:
@@ -62,7 +91,8 @@ class Distribution:
 
     def typical_sd(self, count: float) -> float:
         """The root mean square of the noise's deviation in the shares of a distribution of equal bins."""
-        tree, shares = self.tree, np.arange(1, self.bins + 1) / self.bins
+        tree = self.tree
+        shares = np.arange(1, tree.bins + 1) / tree.bins
         sd = self.share_sd(shares, tree.prefix_shares, tree.prefix_variances, count)
         return float(np.sqrt(np.mean(sd**2)))
 

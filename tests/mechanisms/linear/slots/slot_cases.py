@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from shoal.mechanisms.bins.shares import BINS
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.linear.came import NEWCOMERS
-from shoal.mechanisms.linear.slots.statistic import SidedSlots
+from shoal.mechanisms.linear.slots.statistic import LinearSlots, slot_sides
 from shoal.mechanisms.statistic import Contribution
 from shoal.models.config import forms
 from shoal.models.config.file import Config
@@ -30,19 +31,20 @@ def metric(**given: Any) -> Any:
     return section
 
 
-def made(**given: Any) -> SidedSlots:
+def made(**given: Any) -> LinearSlots:
     section = metric(**given)
-    found: SidedSlots = SidedSlots.of(section.parts)
+    found: LinearSlots = LinearSlots.of(section.parts)
     return found
 
 
-def sided(statistic: str, *, epsilon: Fraction | int = 1, steps: int = STEPS, m: int = 5, **more: Any) -> SidedSlots:
+def sided(statistic: str, *, epsilon: Fraction | int = 1, steps: int = STEPS, m: int = 5, **more: Any) -> LinearSlots:
     grid = Grid(Fraction(-1), Fraction(3), steps)
     cls: Any = forms.HIDDEN_CELLS.statistics[statistic]
-    return SidedSlots(statistic=cls, grid=grid, epsilon=Fraction(epsilon), max_contributions=m, **more)
+    sides = slot_sides(cls, grid, more.pop("bins", BINS))
+    return LinearSlots(statistic=cls, sides=sides, grid=grid, epsilon=Fraction(epsilon), max_contributions=m, **more)
 
 
-def came(of: SidedSlots, samples: Sequence[int], newcomers: int = 0) -> list[Contribution]:
+def came(of: LinearSlots, samples: Sequence[int], newcomers: int = 0) -> list[Contribution]:
     """What bound sends of samples, which are grid indices, and of units that come, each with a weight of 1."""
     packing = of.packing
     total: Any = sum(samples) if packing is None else packing.unpack(sum(packing.pack([i]) for i in samples), 0)

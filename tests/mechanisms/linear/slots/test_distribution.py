@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from shoal.mechanisms.bins.tree import tree_for
 from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.linear.came import NEWCOMERS
-from shoal.mechanisms.linear.slots.statistic import SidedSlots
+from shoal.mechanisms.linear.slots.statistic import LinearSlots
 from shoal.mechanisms.statistic import PART_BITS, Contribution
 from tests.mechanisms.account_cases import Ledger
 from tests.mechanisms.linear.slots.slot_cases import HOUR, KEY, SURE, metric, sided
@@ -22,7 +22,7 @@ from tests.support.cover import in_a_loop
 from tests.support.effort import examples, tries
 
 
-def distribution(bins: int, *, epsilon: Fraction | int = 1, m: int = 5, **more: Any) -> SidedSlots:
+def distribution(bins: int, *, epsilon: Fraction | int = 1, m: int = 5, **more: Any) -> LinearSlots:
     return sided("slot-distribution", epsilon=epsilon, m=m, steps=1024, bins=bins, **more)
 
 
@@ -63,6 +63,13 @@ def test_levels_have_noise_of_their_own() -> None:
     assert of.noisy_sides(KEY, b"c", 7, in_bins([0]))[0] - noisy[0] == 1
 
 
+@pytest.mark.parametrize("bins", [2, 7, 64])
+def test_what_is_kept_of_a_slot_gives_its_parts_again(bins: int) -> None:
+    sides: Any = distribution(bins).sides
+    parts = sides.parts(0, list(range(bins)))
+    assert sides.parts(*sides.whole(parts)) == parts
+
+
 @in_a_loop
 @pytest.mark.parametrize("bins", [2, 7, 64])
 @pytest.mark.parametrize("unit", ["user-slot", "user"])
@@ -77,8 +84,7 @@ def test_a_unit_with_all_its_samples_pays_epsilon_and_none_pays_more(bins: int, 
         max_contributions=2,
         grid=1024,
     )
-    of, worst = SidedSlots.of(keys.parts), 0.0
-    assert of.distribution is not None
+    of, worst = LinearSlots.of(keys.parts), 0.0
     slots = (2, 2, 2) if unit == "user-slot" else (2, 3, 3)
     for chosen in product(product("gh", (0, 1024)), repeat=3):
         ledger = Ledger(lambda site: kind_of(keys.parts).accounts(keys.parts, of.bounder(), site))
@@ -90,10 +96,12 @@ def test_a_unit_with_all_its_samples_pays_epsilon_and_none_pays_more(bins: int, 
             row = Contribution(0, "", block.part, block.level, block.samples, block.total)
             rows.setdefault((group, effective), []).append(row)
         loss = sum(
-            Fraction(sum(nodes)) / scale for each in rows.values() for _, scale, nodes in of.distribution.levels(each)
+            total * sums.epsilon / sums.width
+            for each in rows.values()
+            for total, sums in zip(of.exact(each), of.decayed, strict=True)
         )
         worst = max(worst, float(loss))
-    assert worst <= 1
+    assert worst <= 1  # epsilon
     assert worst == pytest.approx(1, abs=1e-9)
 
 

@@ -3,15 +3,17 @@
 import itertools
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from shoal.mechanisms.groups import Closed
 from shoal.mechanisms.linear.came import NEWCOMERS
-from shoal.mechanisms.linear.slots.statistic import FoundCells
+from shoal.mechanisms.linear.slots import statistic as module
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
 from shoal.mechanisms.statistic import Contribution
 from tests.mechanisms.linear.slots.slot_cases import KEY, NAMES, came, sided
@@ -25,10 +27,9 @@ def selection(delta: Fraction, weights: tuple[int, ...] = (1,), unit: int = 1) -
     return FirstCrossing(EPSILON, delta, 1, weights, unit, ends=True)
 
 
-def found(of: FirstCrossing, statistic: Any = "slot-mean") -> FoundCells:
-    groups = sided(statistic, groups=None, selection=of).in_groups(KEY)
-    assert isinstance(groups, FoundCells)
-    return groups
+def shown(of: FirstCrossing, cell: str, slot: int, rows: list[Contribution], statistic: Any = "slot-mean") -> bool:
+    """Whether the product shows a cell of a slot."""
+    return sided(statistic, groups=None, selection=of).is_shown(of, KEY, cell, slot, rows)
 
 
 def newcomers(weight: int) -> list[Contribution]:
@@ -40,29 +41,30 @@ def words_of(chance: float) -> Iterator[int]:
     return itertools.repeat(min(int(chance * 2**64), 2**64 - 1))
 
 
-class Scripted(FoundCells):
+@contextmanager
+def scripted(of: FirstCrossing, rho: int, uniform: float) -> Iterator[None]:
     """With rho as wished, and a uniform number for the tick."""
+    x = math.exp(-float(of.epsilon) / of.unit)
 
-    rho, uniform = 0, 0.5
+    def words(key: bytes, cell: bytes, slot: int, name: str) -> Iterator[int]:
+        return words_of((x**rho + x ** (rho + 1)) / 2 if name == "rho" else uniform)
 
-    def _words(self, cell: bytes, slot: int, name: str) -> Iterator[int]:
-        x = math.exp(-float(self._selection.epsilon) / self._selection.unit)
-        return words_of((x**self.rho + x ** (self.rho + 1)) / 2 if name == "rho" else self.uniform)
+    with patch.object(module, "slot_words", words):
+        yield
 
 
 @cache
 def chance(of: FirstCrossing, weight: int) -> float:
     """That the product shows a cell of this weight: by all rho, and by where the tick's number turns the outcome."""
-    cells, total = Scripted(sided("slot-mean"), of, KEY), 0.0
+    total = 0.0
     x = math.exp(-float(of.epsilon) / of.unit)
     for rho in range(MOST_RHO * of.unit):
-        cells.rho = rho
         p = min(1.0, x ** (of.threshold(1) + rho - weight)) if weight else 0.0
         for off in (1e-3, -1e-3):
             uniform = 1 - p + off * p
             if 1e-8 < p < 1:  # beyond that floats have too few digits
-                cells.uniform = uniform
-                assert cells.is_shown("c", 7, newcomers(weight)) == (off > 0)
+                with scripted(of, rho, uniform):
+                    assert shown(of, "c", 7, newcomers(weight)) == (off > 0)
         total += (1 - x) * x**rho * p
     return total
 
@@ -81,12 +83,12 @@ def test_a_unit_moves_no_outcome_beyond_epsilon_and_delta(of: FirstCrossing) -> 
     for weight in set(of.weights):
         factor = math.exp(float(of.epsilon) * weight / of.unit)
         for others in range(3 * of.threshold(1)):
-            shown, without = chance(of, others + weight), chance(of, others)
-            delta = shown if others == 0 else 0.0
-            assert shown <= factor * without + delta + 1e-9
-            assert without <= factor * shown + 1e-9
-            assert 1 - shown <= factor * (1 - without) + 1e-9
-            assert 1 - without <= factor * (1 - shown) + delta + 1e-9
+            there, without = chance(of, others + weight), chance(of, others)
+            delta = there if others == 0 else 0.0
+            assert there <= factor * without + delta + 1e-9
+            assert without <= factor * there + 1e-9
+            assert 1 - there <= factor * (1 - without) + 1e-9
+            assert 1 - without <= factor * (1 - there) + delta + 1e-9
 
 
 @pytest.mark.parametrize("of", [case for case, exact in CASES if exact])
@@ -105,27 +107,26 @@ def test_with_weights_that_fall_a_unit_shows_its_cells_with_a_chance_of_delta_at
 
 
 def test_nobody_shows_a_cell_whatever_the_draws_are() -> None:
-    cells = Scripted(sided("slot-mean"), selection(Fraction(1, 2)), KEY)
-    cells.uniform = 1 - 2**-53
-    assert not cells.is_shown("c", 7, [Contribution(0, "", 0, 0, 5, 9)])
-    assert not cells.is_shown("c", 7, newcomers(0))
-    assert not cells.is_shown("c", 7, [Contribution(0, "", NEWCOMERS, 1, 5, 9)])  # samples of a bin
-    assert cells.is_shown("c", 7, newcomers(9))
+    of = selection(Fraction(1, 2))
+    with scripted(of, 0, 1 - 2**-53):
+        assert not shown(of, "c", 7, [Contribution(0, "", 0, 0, 5, 9)])
+        assert not shown(of, "c", 7, newcomers(0))
+        assert not shown(of, "c", 7, [Contribution(0, "", NEWCOMERS, 1, 5, 9)])  # samples of a bin
+        assert shown(of, "c", 7, newcomers(9))
 
 
 @pytest.mark.parametrize("statistic", NAMES)
 def test_each_slot_and_cell_has_draws_of_its_own(statistic: Any) -> None:
     """At a weight that shows half of them."""
     of = selection(Fraction(1, 10**6))
-    cells = found(of, statistic)
     rows = came(sided(statistic), [3], newcomers=of.threshold(1))
     slots, count = range(tries(200)), tries(200)
-    by_slot = [cells.is_shown("c", slot, rows) for slot in slots]
-    by_cell = [cells.is_shown(str(cell), 7, rows) for cell in range(count)]
-    for shown in (by_slot, by_cell):
-        assert 0.3 < sum(shown) / len(shown) < 0.95
-    assert by_slot == [cells.is_shown("c", slot, rows) for slot in slots]
-    words = [next(cells._words(b"c", slot, name)) for slot in (1, 2) for name in ("rho", "cross")]
+    by_slot = [shown(of, "c", slot, rows, statistic) for slot in slots]
+    by_cell = [shown(of, str(cell), 7, rows, statistic) for cell in range(count)]
+    for those in (by_slot, by_cell):
+        assert 0.3 < sum(those) / len(those) < 0.95
+    assert by_slot == [shown(of, "c", slot, rows, statistic) for slot in slots]
+    words = [next(module.slot_words(KEY, b"c", slot, name)) for slot in (1, 2) for name in ("rho", "cross")]
     assert len(set(words)) == 4
 
 
@@ -141,4 +142,4 @@ def test_of_what_is_not_shown_nothing_is_said_and_nothing_kept() -> None:
     cells.restore("many", cells.head("many"), ())
     # and the next slot finds anew
     assert [one.is_published for one in cells.close(8, rows[:1])] == [False]
-    assert partial(cells.is_shown, "many")(8, rows[1][1])
+    assert shown(selection(Fraction(1, 10**6)), "many", 8, rows[1][1])

@@ -69,13 +69,13 @@ def test_what_the_keys_say() -> None:
     alone = made()
     assert (alone.groups, alone.first, alone.end, alone.selection, alone.clamps) == (("",), 2, None, None, True)
     assert alone.sides == TwoSides(alone.grid.steps)
-    assert (alone.grid.steps, alone.scale) == (2**20, Fraction(4 * 2**20))
+    assert (alone.grid.steps, alone.sums.width, alone.sums.epsilon) == (2**20, 4 * 2**20, Fraction(1))
     assert metric().unit == "user-slot"
     declared = made(cell=HEXAGONS, groups=["871f1d48bffffff"], end="1970-01-01T09:00:00Z", clamp=False)
     assert (declared.groups, declared.end, declared.epsilon) == (("871f1d48bffffff",), 9, Fraction(1))
     assert not declared.clamps
     both = made(statistic="slot-mean-variance")
-    assert (both.grid.steps, both.scale) == (2**16, Fraction(4 * 2**32))
+    assert (both.grid.steps, both.sums.width, both.sums.epsilon) == (2**16, 4 * 2**32, Fraction(1))
     found = made(**FOUND)
     assert (found.groups, found.epsilon) == (None, Fraction(1, 2))
     assert found.selection == FirstCrossing(Fraction(1, 2), Fraction(1, 10**9), 1, ends=True)

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from shoal.mechanisms.groups import Closed
 from shoal.mechanisms.linear.estimates import LEAST_COUNT
 from shoal.mechanisms.linear.groups import DeclaredGroups
-from shoal.mechanisms.linear.slots.statistic import SidedSlots
+from shoal.mechanisms.linear.slots.statistic import LinearSlots
 from tests.mechanisms.linear.slots.slot_cases import KEY, NAMES, STEPS, SURE, came, sided
 from tests.support.effort import examples, tries
 
@@ -23,7 +24,7 @@ Seen = dict[tuple[str, str], int]  # cell and side -> exact sum
 class Noisy:
     """The noisy sides of a cell in a slot."""
 
-    def __init__(self, of: SidedSlots) -> None:
+    def __init__(self, of: LinearSlots) -> None:
         self.of = of
 
     def __call__(self, samples: list[int], slot: int = 7, cell: bytes = b"c", key: bytes = KEY) -> list[int]:
@@ -64,14 +65,25 @@ def test_sides_cells_slots_and_keys_have_noise_of_their_own(statistic: str) -> N
     assert of([]) == seen[0]
 
 
+@pytest.mark.parametrize("statistic", [*NAMES, "slot-distribution"])
+def test_all_draws_of_a_metric_have_names_of_their_own(statistic: str) -> None:
+    """Over cells, slots and sides; the nodes of one level of a tree draw one after another under one name."""
+    of = sided(statistic, steps=64)
+    names = {side.draw[:2]: side for side in of.sides.noised}
+    places = list(product((KEY, b"K" * 32), (b"", b"c", b"d"), (7, 8, -7)))
+    subkeys = {of.draws(key, cell, side)(slot) for (key, cell, slot) in places for side in names.values()}
+    assert len(subkeys) == len(places) * len(names)
+    assert len(set(of.sides.noised)) == len(of.sides.noised)
+
+
 @every
 def test_noise_has_the_scale_of_all_samples_of_a_unit(statistic: str) -> None:
-    of = sided(statistic, epsilon=Fraction(1, 2), m=3)
-    assert of.scale == Fraction(3 * of.sides.width * 2)
+    of: Any = sided(statistic, epsilon=Fraction(1, 2), m=3)
+    scale = 3 * of.sides.width * 2
     count = tries(400)
     draws = [draw for slot in range(count) for draw in Noisy(of)([], slot=slot)]
     size = sum(abs(draw) for draw in draws) / len(draws)  # the scale, about
-    assert size == pytest.approx(float(of.scale), rel=5 / math.sqrt(len(draws)))
+    assert size == pytest.approx(scale, rel=5 / math.sqrt(len(draws)))
 
 
 @every

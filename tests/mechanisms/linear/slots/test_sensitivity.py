@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shoal.mechanisms.kinds import kind_of
-from shoal.mechanisms.linear.slots.statistic import SidedSlots
+from shoal.mechanisms.linear.slots.statistic import LinearSlots
 from tests.mechanisms.account_cases import Ledger
 from tests.mechanisms.counters.counter_cases import Injected
 from tests.mechanisms.linear.slots.slot_cases import HOUR, KEY, NAMES, came, metric, sided
@@ -26,7 +26,7 @@ def section(statistic: str, **more: Any) -> Any:
 
 
 def mechanism(keys: Any) -> Any:
-    return SidedSlots.of(keys.parts)
+    return LinearSlots.of(keys.parts)
 
 
 def sent(keys: Any, stream: list[Record]) -> Counter[Any]:
@@ -74,7 +74,8 @@ def test_a_unit_moves_all_sides_of_all_cells_and_slots_by_its_samples_widths_at_
             there, gone = sent(found, stream), sent(found, others)
             heaviest = max(heaviest, sum(there[at] - gone[at] for at in there if at[0] == "weight"))
             assert all(there[at] >= gone[at] for at in there if at[0] == "weight")
-    assert most == CAP * of.sides.width == of.scale * of.epsilon
+    assert most == CAP * of.sides.width == of.sums.width
+    assert {sums.epsilon for sums in of.decayed} == {of.epsilon}
     assert heaviest == sum(selection.weights) <= selection.unit
 
 
@@ -89,7 +90,7 @@ def law(of: Any, slots: list[list[int]], few: int) -> dict[Any, float]:
     with injected.instead():
         published()
         names = list(injected.asked)
-        x = math.exp(-1 / of.scale)
+        x = math.exp(-of.sums.epsilon / of.sums.width)
         weight = {z: (1 - x) / (1 + x) * x ** abs(z) for z in range(-few, few + 1)}
         for draws in product(range(-few, few + 1), repeat=len(names)):
             injected.values = dict(zip(names, draws, strict=True))
