@@ -1,4 +1,4 @@
-"""What is published where the number of samples is public: functions of noisy sums, so that they cost nothing.
+"""Estimates where the number of samples is public: functions of noisy sums, so that they cost nothing.
 
 With n the decayed number of samples, S the noisy decayed sum of grid indices i in 0 .. W and P that of i (W - i):
 
@@ -89,9 +89,9 @@ def variance_noise(off: float, sds: tuple[float, float]) -> float:
 
 
 def variance_within(off: float, halves: tuple[float, float], coverage: float) -> float:
-    """What the noise stays within, but for the square of that in the mean, with probability 0.95 or a little more.
+    """Bound on the noise, but for the square of that in the mean, with probability 0.95 or a little more.
 
-    For several releases it is what it stays within wherever the noise of both sums stays within theirs.
+    For several releases: the bound that holds wherever the noise of both sums stays within its own.
     """
     if coverage == COVERAGE:
         return six_digits(math.hypot(off * halves[0], halves[1]))

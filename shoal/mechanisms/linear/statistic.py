@@ -204,7 +204,7 @@ class LinearStatistic(OnGrid):
         return LinearReleaser(self.under(rung), key, group)
 
     def without_counters(self) -> Estimate:
-        """What is released before a range is chosen: that a mean lies in all of the range, and nothing of a sum."""
+        """Estimate before a range is chosen: a mean lies anywhere in the range, and nothing is said of a sum."""
         is_mean, details = self.statistic is Mean, {"mechanism": self.mechanism, "clip": None}
         low, high = (float(self.grid.low), float(self.grid.high)) if is_mean else (None, None)
         return Estimate(None, None, low, high, {"count": None, "count_sd": None}, details)
@@ -342,9 +342,9 @@ class LinearStatistic(OnGrid):
         """The estimate where the number of samples has noise, too."""
         sides: Any = self.sides
         sided = Sided(released, self.sums.denominator, sides.width, *bars)
-        return replace(self._told(sided), details=details)
+        return replace(self._from_sides(sided), details=details)
 
-    def _told(self, sided: Sided) -> Estimate:
+    def _from_sides(self, sided: Sided) -> Estimate:
         grid = self.grid
         match self.sides:
             case Samples():

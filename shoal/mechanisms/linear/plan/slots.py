@@ -98,15 +98,15 @@ def look(metric: Metric, work: Work, users: float, made: LinearSlots | None = No
     each = work.counted(metric)
     counted = users * each / work.cells
     is_enough = counted >= LEAST_COUNT * made.count_sd
-    width = high - low if made.told is None else 1.0
+    width = high - low if made.of_levels is None else 1.0
     noise_sd = _noise_sd(made, counted, width) if is_enough else None
     return Look(users, counted, made.count_sd, noise_sd, bias(1 - each / work.samples, width))
 
 
 def _noise_sd(made: LinearSlots, counted: float, width: float) -> float:
     """Of a mean in the middle of the range, or of shares on average."""
-    if made.told is not None:
-        return made.told.typical_sd(counted)
+    if made.of_levels is not None:
+        return made.of_levels.typical_sd(counted)
     return width * MIDDLE * made.count_sd / math.sqrt(len(made.sides.noised)) / counted
 
 

@@ -69,8 +69,8 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What is told of the noisy nodes."""
+class LevelEstimates:
+    """Estimates of a distribution from the noisy nodes of a tree."""
 
     tree: BinTree
     quantiles: tuple[Fraction, ...]
@@ -102,7 +102,7 @@ class Told:
         return sd
 
     def estimate(self, noisy: Sequence[int]) -> Estimate:
-        """What is told of the noisy nodes, level after level."""
+        """The distribution of samples, from the noisy nodes level after level."""
         nodes, rest = list[Sequence[int]](), list(noisy)
         for size in self.tree.nodes:
             nodes.append(rest[:size])

@@ -36,7 +36,7 @@ from shoal.mechanisms.linear.candidates import WORDS, weight_of
 from shoal.mechanisms.linear.groups import DeclaredGroups
 from shoal.mechanisms.linear.sides import Side, Sides, hidden_sides
 from shoal.mechanisms.linear.slots import bounding, words
-from shoal.mechanisms.linear.slots.distribution import Levels, Told
+from shoal.mechanisms.linear.slots.distribution import LevelEstimates, Levels
 from shoal.mechanisms.linear.statistic import Estimator, LinearStatistic
 from shoal.mechanisms.noise.keyed import Bits, derive
 from shoal.mechanisms.noise.laplace import DiscreteLaplace
@@ -76,7 +76,7 @@ class LinearSlots(LinearStatistic):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.told, self.grid.squares if self.packing else None  # what they refuse, they refuse now
+        _ = self.of_levels, self.grid.squares if self.packing else None  # what they refuse, they refuse now
 
     # ---------------------------------------------------------------- of a metric's parts
 
@@ -110,16 +110,16 @@ class LinearSlots(LinearStatistic):
     # ---------------------------------------------------------------- what it is
 
     @cached_property
-    def told(self) -> Told | None:
-        """What is told of samples by bins; None of a mean."""
+    def of_levels(self) -> LevelEstimates | None:
+        """Estimates from the levels of a tree over bins; None for a mean."""
         if not isinstance(self.sides, Levels):
             return None
-        return Told(self.sides.tree, self.quantiles, self.grid, self.max_contributions / self.epsilon)
+        return LevelEstimates(self.sides.tree, self.quantiles, self.grid, self.max_contributions / self.epsilon)
 
     @cached_property
     def mechanism(self) -> str:
         """The name that a release gives the mechanism that made it."""
-        return f"{len(self.sides.noised)} sides" if self.told is None else self.told.mechanism
+        return f"{len(self.sides.noised)} sides" if self.of_levels is None else self.of_levels.mechanism
 
     def chosen(self) -> None:  # type: ignore[override]
         """Always None: no float chooses anything."""
@@ -127,8 +127,8 @@ class LinearSlots(LinearStatistic):
     @property
     def count_sd(self) -> float:
         """The standard deviation of the noise in a cell's number of samples."""
-        if self.told is not None:
-            return self.told.count_sd
+        if self.of_levels is not None:
+            return self.of_levels.count_sd
         return noise_sd(((self._named[0][1], len(self.sides.noised)),)) / self.sums.width * self.max_contributions
 
     @cached_property
@@ -139,7 +139,7 @@ class LinearSlots(LinearStatistic):
         return tuple((those[0][0], those[0][1].width / those[0][1].epsilon, len(those)) for those in found)
 
     def bounder(self) -> OneByOne:
-        parts = 1 if self.told is None else min(self.told.tree.bins, 1 << PART_BITS)
+        parts = 1 if self.of_levels is None else min(self.of_levels.tree.bins, 1 << PART_BITS)
         return OneByOne(self.max_contributions, parts=parts if self.selection is None else max(parts, 1 + NEWCOMERS))
 
     def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> Any:
@@ -184,10 +184,10 @@ class LinearSlots(LinearStatistic):
     @cached_property
     def estimate(self) -> Estimator:
         """The estimate from the noisy sides of a cell."""
-        told = self.told
-        if told is None:
+        of_levels = self.of_levels
+        if of_levels is None:
             return self._of_hidden
-        return lambda released, bars, details: replace(told.estimate(released), details=details)
+        return lambda released, bars, details: replace(of_levels.estimate(released), details=details)
 
     # ---------------------------------------------------------------- cells that nobody declared
 
