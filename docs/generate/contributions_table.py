@@ -16,8 +16,8 @@ from docs.generate.epsilon_table import publish, table
 from shoal.agents.demo.shop.purchases import rows
 from shoal.agents.plan.observed import observed
 from shoal.agents.plan.planners import PLANNERS
-from shoal.mechanisms.continual_mean.planning.comparison import with_cadence
-from shoal.mechanisms.continual_mean.planning.observed import ObservedMean
+from shoal.mechanisms.forecast.mean_report import with_cadence
+from shoal.mechanisms.forecast.observed_mean import ObservedMean
 from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.parts.lengths import Even
 from shoal.mechanisms.parts.metric import Metric

@@ -9,9 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from shoal.agents.plan.planners import PLANNERS
+from shoal.mechanisms.forecast.plan import Plan
 from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.parts.metric import Metric
-from shoal.mechanisms.plan import Plan
 from shoal.mechanisms.words import number
 from shoal.mechanisms.workload import Stated
 from shoal.models.config.file import load

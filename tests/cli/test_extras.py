@@ -7,7 +7,7 @@ import pytest
 
 from shoal.agents.broker import jars
 from shoal.agents.cli.main import main
-from shoal.mechanisms.plan import NOT_PRIVATE
+from shoal.mechanisms.forecast.plan import NOT_PRIVATE
 from shoal.models.extras import MODULES
 from tests.support.feeds import report, snapshot
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from shoal.mechanisms.continual_mean import MEANS
-from shoal.mechanisms.continual_mean.plan import plans
-from shoal.mechanisms.plan import NOT_PRIVATE
+from shoal.mechanisms.forecast.mean_report import MeanReport
+from shoal.mechanisms.forecast.plan import NOT_PRIVATE
 from shoal.mechanisms.privacy.lower_bounds import mean
 from shoal.mechanisms.words import number
 from shoal.mechanisms.workload import Stated
@@ -245,7 +245,7 @@ def test_users_must_be_known(folder: Path) -> None:
 
 def test_settings_that_sharp_lacks_are_recommended_with_the_rest(folder: Path) -> None:
     (metric,) = load(said(folder, {"users = 40\n": "", '"naive"': '"sharp"'})).metrics
-    (plan,) = plans(metric, Stated(3000, 4, 100 * DAY))
+    (plan,) = MeanReport.plans(metric, Stated(3000, 4, 100 * DAY))
     assert plan.recommended.endswith(", users 3000, life 100d")
 
 
@@ -272,7 +272,7 @@ def test_a_mean_of_events_is_planned_by_events_and_its_releases_are_as_foretold(
     assert plan["half_the_error"]["time"]["factor"] == pytest.approx(plan["half_the_error"]["users"]["factor"], rel=0.5)
     table = shoal(config, "--users", USERS, "--samples", SAMPLES).stdout
     assert "for 160 events over " in table
-    assert "unit event, a release every 1d" in table
+    assert "every 1d, epsilon" in table
     assert "max_contributions" not in table
     assert "needs a prior" not in table
 

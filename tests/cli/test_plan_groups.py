@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from shoal.agents.cli.main import app
-from shoal.mechanisms.group_outlook import MOST_GROUPS
+from shoal.mechanisms.forecast.groups import MOST_GROUPS
 from shoal.models.config.file import load
 from shoal.stream.file_run import FileRun, Line
 from shoal.stream.topic import plan_topic

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from shoal.mechanisms.plan import NOT_PRIVATE
-from shoal.mechanisms.slot.workload import MOST_PLACES, MOST_SLOTS
+from shoal.mechanisms.forecast.plan import NOT_PRIVATE
+from shoal.mechanisms.forecast.slot_workload import MOST_PLACES, MOST_SLOTS
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError
 from shoal.stream.file_run import FileRun, Line

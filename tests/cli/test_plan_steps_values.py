@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 import pytest
 
-from shoal.mechanisms.linear.plan.workload import MOST_STEPS
-from shoal.mechanisms.plan import NOT_PRIVATE
+from shoal.mechanisms.forecast.plan import NOT_PRIVATE
+from shoal.mechanisms.forecast.step_workload import MOST_STEPS
 from shoal.models.config.file import load
 from shoal.models.errors import InputError
 from shoal.stream.file_run import FileRun, Line

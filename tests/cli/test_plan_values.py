@@ -8,8 +8,8 @@ import pytest
 
 from shoal.agents.plan.observed import observed
 from shoal.mechanisms.continual_mean import MEANS
-from shoal.mechanisms.continual_mean.planning.observed import ObservedMean
-from shoal.mechanisms.plan import NOT_PRIVATE
+from shoal.mechanisms.forecast.observed_mean import ObservedMean
+from shoal.mechanisms.forecast.plan import NOT_PRIVATE
 from shoal.models.config.file import load
 from shoal.models.errors import ConfigError, InputError
 from tests.cli.plan_cases import (

@@ -13,9 +13,9 @@ from typer.testing import CliRunner, Result
 
 from shoal.agents.cli.commands import budget, check, plan
 from shoal.mechanisms.bins.tree import even_tree
+from shoal.mechanisms.forecast.observed import Observed
+from shoal.mechanisms.forecast.presence import SidesReport
 from shoal.mechanisms.linear.distribution import mean_sd
-from shoal.mechanisms.linear.plan.presence import plans
-from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.sums.decays import Undecayed
@@ -302,7 +302,7 @@ def test_users_are_counted_once_per_key(folder):
 def test_the_planner_refuses_events_itself() -> None:
     observed = Observed([], None, bytes(32))  # type: ignore[arg-type]  # nobody is counted
     with pytest.raises(ValueError, match="a plan from events would tell who is there"):
-        plans(None, observed)  # type: ignore[arg-type]
+        SidesReport(None, observed)  # type: ignore[arg-type]
 
 
 def test_a_plan_of_a_distribution_tells_its_noise_in_parts_of_one(folder):

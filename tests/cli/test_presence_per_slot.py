@@ -12,9 +12,9 @@ import pytest
 
 from shoal.agents.dashboard.file import page_by_place
 from shoal.agents.map.releases import read_places
-from shoal.mechanisms.linear.plan.slots import plans
+from shoal.mechanisms.forecast.observed import Observed
+from shoal.mechanisms.forecast.presence import PlaceReport
 from shoal.mechanisms.linear.words import people
-from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.selection.first_crossing import FirstCrossing, falling
 from shoal.models.config.file import load
 from shoal.stream.file_run import FileRun, Line
@@ -157,7 +157,7 @@ def test_no_plan_is_made_from_who_was_where(folder):
     Path("shoal.toml").write_text(HEAD + METRIC)
     (metric,) = load(Path("shoal.toml")).metrics
     with pytest.raises(ValueError, match="would tell who is there"):
-        plans(metric, Observed.__new__(Observed))
+        PlaceReport.plans(metric, Observed.__new__(Observed))
 
 
 def run_file(text: str, events: list[bytes]) -> list[Any]:

@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 
 from shoal.agents.plan.planners import PLANNERS, Planner
-from shoal.mechanisms.observed import Observed
+from shoal.mechanisms.forecast.observed import Observed
+from shoal.mechanisms.forecast.plan import Noise, Plan
 from shoal.mechanisms.parts.metric import Metric
-from shoal.mechanisms.plan import Noise, Plan
 from shoal.mechanisms.workload import Stated
 
 
@@ -40,5 +40,5 @@ def planned_once() -> Iterator[None]:
     """Keep the plans of all planners within the block."""
     with pytest.MonkeyPatch.context() as patch:
         for kind, planner in PLANNERS.items():
-            patch.setitem(cast(dict[Any, Planner], PLANNERS), kind, Once(planner))
+            patch.setitem(cast(dict[Any, Any], PLANNERS), kind, Once(planner))
         yield

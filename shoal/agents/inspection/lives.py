@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from shoal.mechanisms.continual_mean.planning.source import one_mean
+from shoal.mechanisms.forecast.mean_source import one_mean
 from shoal.mechanisms.life import DAY, in_words, is_default, uses_life
 from shoal.mechanisms.parts.at import Ticks
 from shoal.mechanisms.parts.metric import Metric

@@ -7,9 +7,9 @@ few deployments exceed.
 from collections.abc import Iterable, Iterator
 
 from shoal.agents.plan.planners import PLANNERS
+from shoal.mechanisms.forecast.plan import Noise, Plan
 from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.parts.metric import Metric
-from shoal.mechanisms.plan import Noise, Plan
 from shoal.mechanisms.words import exact_text, number
 
 HIGH_EPSILON = 20  # from 10 % to all but certain: odds grow by e^20, 485 million

@@ -14,8 +14,8 @@ from typing import Any
 from shoal.agents.input.event_file import EventFile
 from shoal.agents.input.first_pass import first_reasons
 from shoal.mechanisms.accounts import Site
+from shoal.mechanisms.forecast.observed import Accounted, Observed, Sample, Sent
 from shoal.mechanisms.kinds import kind_of, statistic_of
-from shoal.mechanisms.observed import Accounted, Observed, Sample, Sent
 from shoal.mechanisms.parts.by import OfMeans
 from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.statistic import Block, Packing

@@ -6,7 +6,8 @@ from rich.padding import Padding
 from rich.table import Table as Drawn
 from rich.text import Text
 
-from shoal.mechanisms.plan import NOT_PRIVATE, Plan, Table
+from shoal.mechanisms.forecast.plan import NOT_PRIVATE, Plan
+from shoal.mechanisms.forecast.table import Table
 from shoal.models.printable import printable
 
 WRAPPED = 16  # characters that a column whose text wraps has at least
@@ -49,7 +50,7 @@ def _text(line: str, style: str = "") -> Text:
 def fitting(table: Table, width: int) -> list[int]:
     """The columns that there is room for: of those that need not be shown the first ranks.
 
-    >>> from shoal.mechanisms.plan import Column, Line, Table
+    >>> from shoal.mechanisms.forecast.table import Column, Line, Table
     >>> table = Table("", [Column("name"), Column("more", 2), Column("noise", 1)], [Line(["sharp", "x", "0.25"])])
     >>> fitting(table, 80), fitting(table, 20), fitting(table, 10)
     ([0, 1, 2], [0, 2], [0])

@@ -266,7 +266,7 @@ class LinearStatistic(OnGrid):
             delta=metric.budget.delta if selection is None else Fraction(0),  # else it is spent on finding keys
             max_contributions=bounding.unit_samples(metric),
             clamps=isinstance(what, Mean | Variance | MeanVariance) and what.clamp,
-            coverage=coverage_of(metric.by.bars.simultaneous, len(sides.noised)),
+            coverage=coverage_of(metric.by.bars.simultaneous, max(1, len(sides.noised))),
             max_gap=expect(metric.at, Steps).rest or 1,
             **hidden,
         )

@@ -8,8 +8,8 @@ import pytest
 
 from shoal.agents.plan.observed import observed
 from shoal.agents.plan.planners import PLANNERS
+from shoal.mechanisms.forecast.observed import Observed
 from shoal.mechanisms.kinds import kind_of
-from shoal.mechanisms.observed import Observed
 from shoal.mechanisms.workload import Stated
 from shoal.models.config.file import Config
 from tests.models.config.test_adapter import FORMS, HIDDEN_STEPS, SLOTS, STEPS, USUAL
@@ -49,3 +49,16 @@ def test_every_form_is_planned_for_numbers_and_for_a_file(events: Path, name: st
     for workload in workloads:
         plans = planner.plans(metric, workload, lambda part: None)
         assert len(plans) == max(1, len(metric.names))
+
+
+def test_an_algorithm_that_the_rules_refuse_is_not_recommended() -> None:
+    """Sharp has no sums of several values over a tick, as a mean of events needs."""
+    values = {"value": ["v", "w"], "range": [[0, 100], [0, 1]], "statistic": "mean", "every": "1d", "users": 9}
+    keys = {**USUAL, **METRICS["ticks"], **values, "algorithm": "naive", "unit": "event", "max_contributions": None}
+    kept = {key: value for key, value in keys.items() if value is not None}
+    (metric,) = Config.model_validate({"privacy": {"key_file": "key", "epsilon": 9}, "metric": [kept]}).metrics
+    plan, _ = PLANNERS[kind_of(metric)].plans(metric, Stated(2000, 3, None), lambda part: None)
+    refused = {one["algorithm"]: one["refused"] for one in plan.fields["algorithms"]}
+    assert "sharp has no sums of several values over a tick" in refused["sharp"]
+    assert refused["naive"] is None
+    assert plan.fields["recommended"]["algorithm"] == "naive"

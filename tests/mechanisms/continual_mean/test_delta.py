@@ -15,7 +15,6 @@ from shoal.agents.people import part_of
 from shoal.mechanisms.continual_mean.coordinates import Coordinates
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.naive import Naive
-from shoal.mechanisms.continual_mean.plan import plans
 from shoal.mechanisms.continual_mean.sharp import Sharp, gaussian
 from shoal.mechanisms.continual_mean.sharp.cap import Beginning
 from shoal.mechanisms.continual_mean.sharp.releaser import SharpReleaser
@@ -23,6 +22,7 @@ from shoal.mechanisms.continual_mean.statistic import ALGORITHMS
 from shoal.mechanisms.counters.binary import BinaryTree
 from shoal.mechanisms.counters.gaussian_binary import GaussianBinaryTree
 from shoal.mechanisms.counters.growing_root import GrowingRoot
+from shoal.mechanisms.forecast.mean_report import MeanReport
 from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.noise.keyed import derive
 from shoal.mechanisms.privacy.zcdp import largest_rho, smallest_epsilon
@@ -274,7 +274,7 @@ class TestSize:
     @pytest.mark.parametrize("count", [1, 2])
     def test_a_plan_says_how_large_and_which(self, algorithm: str, count: int) -> None:
         section = metric(count, algorithm=algorithm)
-        made = plans(section.parts, Stated(1000, 16.0, 365 * 86_400_000_000))
+        made = MeanReport.plans(section.parts, Stated(1000, 16.0, 365 * 86_400_000_000))
         assert len(made) == count
         fields = made[-1].fields
         assert (fields["delta"], fields["mechanism"]) == (1e-6, "gaussian")
@@ -290,7 +290,7 @@ class TestSize:
         assert "by chance no method comes within" in " ".join(made[-1].advice)
 
     def test_a_plan_of_what_is_refused_names_no_noise(self) -> None:
-        fields = plans(metric(grid=2**30, max_contributions=64).parts, Stated(1000, 16.0, None))[0].fields
+        fields = MeanReport.plans(metric(grid=2**30, max_contributions=64).parts, Stated(1000, 16.0, None))[0].fields
         assert "mechanism" not in fields
 
 

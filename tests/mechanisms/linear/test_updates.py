@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.mechanisms.forecast.step_prospect import Counted
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.kinds import statistic_of
-from shoal.mechanisms.linear.plan.forecast import Counted
 from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.parts.of import Variance
 from shoal.mechanisms.statistic import Contribution, Estimate

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from shoal.mechanisms.forecast.step_prospect import Flow, by_hand, prospect
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.linear.plan.forecast import Flow, by_hand, prospect
 from shoal.mechanisms.parts.of import Variance
 from shoal.mechanisms.sums.decays import Exponential, Listed, Undecayed, Window
 from shoal.mechanisms.sums.weights import Weights

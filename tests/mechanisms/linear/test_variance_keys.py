@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 from pydantic import ValidationError
 
+from shoal.mechanisms.forecast.step_prospect import breadth
 from shoal.mechanisms.life import expected_releases
-from shoal.mechanisms.linear.plan.forecast import breadth
 from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.sums.decays import Undecayed, Window
 from tests.stream.simulation import config

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.mechanisms.forecast.step_prospect import noise_of
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.linear.plan.forecast import noise_of
 from shoal.mechanisms.linear.sides import joint_sensitivity
 from shoal.mechanisms.linear.statistic import LinearReleaser
 from shoal.mechanisms.parts.of import Variance

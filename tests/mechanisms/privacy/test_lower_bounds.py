@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shoal.mechanisms.linear.plan.forecast import least_weights
+from shoal.mechanisms.forecast.step_prospect import least_weights
 from shoal.mechanisms.privacy.lower_bounds import Limit, decayed, mean
 from shoal.mechanisms.sums.decays import Forward
 from tests.support.effort import examples

@@ -13,12 +13,12 @@ from shoal.agents.input.event_file import size_of
 from shoal.agents.plan.caveats import of_plan
 from shoal.agents.plan.planners import PLANNERS
 from shoal.agents.plan.render import rendered
+from shoal.mechanisms.forecast.observed import Observed, TooMuch
+from shoal.mechanisms.forecast.plan import NOT_PRIVATE, Plan
+from shoal.mechanisms.forecast.presence import NO_EVENTS
 from shoal.mechanisms.kinds import kind_of
-from shoal.mechanisms.linear.plan.presence import NO_EVENTS
-from shoal.mechanisms.observed import Observed, TooMuch
 from shoal.mechanisms.parts.metric import Metric as Parts
 from shoal.mechanisms.parts.per import Field
-from shoal.mechanisms.plan import NOT_PRIVATE, Plan
 from shoal.mechanisms.workload import Stated
 from shoal.models.config.durations import parse_duration
 from shoal.models.config.file import Config, load

@@ -1,17 +1,18 @@
 """A mean over a workload given by hand, under any of its settings: everything in closed form."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from shoal.mechanisms.continual_mean.forecast import Expected, Prospect
+from shoal.mechanisms.continual_mean.forecast import Prospect
 from shoal.mechanisms.continual_mean.mean import MeanParameters
-from shoal.mechanisms.continual_mean.planning.source import About, is_useful, one_mean, width_of
-from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
+from shoal.mechanisms.forecast.comparison import MOST_CAP, Outlook, more_epsilon
+from shoal.mechanisms.forecast.groups import GroupAhead, GroupsAhead
+from shoal.mechanisms.forecast.mean_source import About, is_useful, one_mean, width_of
+from shoal.mechanisms.forecast.point import Point, spaced
 from shoal.mechanisms.life import life_of, stated_life
-from shoal.mechanisms.outlook import MOST_CAP, Look, Outlook, more_epsilon, spaced
 from shoal.mechanisms.parts.at import EachContribution
 from shoal.mechanisms.parts.expect import expect
 from shoal.mechanisms.parts.hides import Events
@@ -65,25 +66,29 @@ class StatedMean:
             float(self.stated.spread) * width_of(metric, self.coordinate) if sigma is None else float(sigma) / SAMPLE_SD
         )
 
+    def forecast(self, metric: Metric) -> "MeanForecast":
+        """The metric over this workload.
+
+        Raises:
+            ValueError: the mechanism refuses the settings.
+        """
+        ticks = None if metric.length is None else max(1, metric.length.fits(self.over or 0))
+        pattern = self.stated.pattern(self.users, self.samples)
+        ahead = _prospect(one_mean(metric, self.coordinate), pattern, ticks, self.stated.spread)
+        width = width_of(metric, self.coordinate)
+        return MeanForecast(metric, ahead, ticks or INSTANTS, self.over, width, self._body(metric))
+
     def outlook(self, metric: Metric) -> Outlook:
-        try:
-            ahead, ticks = self._ahead(metric)
-        except ValueError as refused:
-            return Outlook(metric, (), refused=str(refused))
-        looks = tuple(self._look(metric, ahead, tick, ticks) for tick in spaced(ticks))
-        return Outlook(metric, looks, useful=self._useful(metric, ahead, looks, ticks), likely=ahead.likely(1))
+        return self.forecast(metric).outlook()
 
-    def final(self, metric: Metric) -> Look:
-        ahead, ticks = self._ahead(metric)
-        return self._look(metric, ahead, ticks, ticks)
+    def final(self, metric: Metric) -> Point:
+        forecast = self.forecast(metric)
+        return forecast.point(forecast.ticks)
 
-    def groups(self, metric: Metric) -> GroupsOutlook | None:
+    def groups(self, metric: Metric) -> GroupsAhead | None:
         if self.of_groups is None:
             return None
-        last = self.final(metric)
-        return GroupsOutlook.alike(
-            *self.of_groups, GroupOutlook(None, self.users, self.samples, last.left_out, last.error)
-        )
+        return GroupsAhead.alike(self.of_groups, GroupAhead.of(None, self.users, self.samples, self.final(metric)))
 
     def scaled(self, metric: Metric, what: str, factor: float) -> Sequence[tuple["StatedMean", Metric]]:
         """The same source with more epsilon, users or time; with more time, the cap is as before or larger."""
@@ -102,37 +107,49 @@ class StatedMean:
         caps = {metric.samples, min(MOST_CAP, round(metric.samples * factor))}
         return [(longer, with_samples(lasting, cap)) for cap in sorted(caps)]
 
-    def _ahead(self, metric: Metric) -> tuple[Prospect, int]:
-        ticks = None if metric.length is None else max(1, metric.length.fits(self.over or 0))
-        pattern = self.stated.pattern(self.users, self.samples)
-        mean = one_mean(metric, self.coordinate)
-        return _prospect(mean, pattern, ticks, self.stated.spread), ticks or INSTANTS
 
-    def _look(self, metric: Metric, ahead: Prospect, tick: int, ticks: int) -> Look:
-        at = None if self.over is None else self.over * tick // ticks
-        if metric.length is not None:
-            at = metric.length.span(tick)
-        expected: Expected = ahead.at(tick / ticks)
-        moved = bias(expected.left_out, self._body(metric))
-        return Look(
-            tick / ticks, at, expected.samples, expected.noise_sd, expected.half_interval, expected.left_out, moved
-        )
+@dataclass(frozen=True)
+class MeanForecast:
+    """One coordinate of a mean over a stated workload, release by release."""
 
-    def _useful(self, metric: Metric, ahead: Prospect, looks: Sequence[Look], ticks: int) -> Look | None:
-        """The first useful release, to the tick, by bisection between two looks."""
-        width, before = width_of(metric, self.coordinate), 0
-        for look in looks:
-            tick = round(look.part * ticks)
-            if is_useful(look, width):
+    metric: Metric
+    ahead: Prospect
+    ticks: int  # of the whole time; parts of it where there is a release per contribution
+    over: int | None  # microseconds
+    width: float  # of the range
+    body: float  # of what values lie in
+
+    def point(self, tick: int) -> Point:
+        """Release at the end of a tick."""
+        at = None if self.over is None else self.over * tick // self.ticks
+        if self.metric.length is not None:
+            at = self.metric.length.span(tick)
+        found = self.ahead.at(tick / self.ticks)
+        moved = bias(found.left_out, self.body)
+        part = tick / self.ticks
+        return Point(at, found.samples, found.left_out, found.noise_sd, found.half_interval, moved, part=part)
+
+    def outlook(self) -> Outlook:
+        """Some releases of the whole time, and the first useful one."""
+        ticks = spaced(self.ticks)
+        points = tuple(map(self.point, ticks))
+        useful = self._useful(dict(zip(ticks, points, strict=True)))
+        return Outlook(self.metric, points, useful=useful, likely=self.ahead.likely(1))
+
+    def _useful(self, points: Mapping[int, Point]) -> Point | None:
+        """The first useful release, to the tick, by bisection between two releases."""
+        before = 0
+        for tick, point in points.items():
+            if is_useful(point, self.width):
                 break
             before = tick
         else:
             return None
         while before + 1 < tick:
             middle = (before + tick) // 2
-            useful = is_useful(self._look(metric, ahead, middle, ticks), width)
+            useful = is_useful(self.point(middle), self.width)
             before, tick = (before, middle) if useful else (middle, tick)
-        return self._look(metric, ahead, tick, ticks)
+        return self.point(tick)
 
 
 @lru_cache(MOST_PROSPECTS)

@@ -18,12 +18,14 @@ from shoal.mechanisms.continual_mean import blocks
 from shoal.mechanisms.continual_mean.full import Full
 from shoal.mechanisms.continual_mean.mean import MeanParameters
 from shoal.mechanisms.continual_mean.naive import Naive
-from shoal.mechanisms.continual_mean.planning.source import About, is_useful, one_mean, width_of
 from shoal.mechanisms.continual_mean.sharp import Sharp
 from shoal.mechanisms.continual_mean.subgaussian import Subgaussian
-from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook, by_size, some
-from shoal.mechanisms.observed import Observed, Sample, Sent
-from shoal.mechanisms.outlook import LOOKS, Look, Outlook, more_epsilon
+from shoal.mechanisms.forecast.comparison import Outlook, more_epsilon
+from shoal.mechanisms.forecast.groups import GroupAhead, GroupsAhead, by_size, some
+from shoal.mechanisms.forecast.mean_source import About, is_useful, one_mean, width_of
+from shoal.mechanisms.forecast.observed import Observed, Sample, Sent
+from shoal.mechanisms.forecast.plan import OF_FILE
+from shoal.mechanisms.forecast.point import POINTS, Point
 from shoal.mechanisms.parts import by
 from shoal.mechanisms.parts.lengths import INSTANT, Even
 from shoal.mechanisms.parts.metric import Metric
@@ -73,32 +75,32 @@ class ObservedMean:
         ticks = [length.index(sample.effective) for sample in self.samples]
         over = length.span(max(ticks) - min(ticks) + 1)
         return About(
-            users, len(values) / users, over, "that of the file", None, sampling,
+            users, len(values) / users, over, OF_FILE, None, sampling,
             tuple((float(count), size) for size, count in sorted(sizes.items())),
         )  # fmt: skip
 
-    def groups(self, metric: Metric) -> GroupsOutlook | None:
-        """The outlook of some groups, each of which runs with the same settings, in its own time."""
+    def groups(self, metric: Metric) -> GroupsAhead | None:
+        """Some of the groups, each of which runs with the same settings, in its own time."""
         if metric.place is None:
             return None
         names = by_size(self.by_group)
         users = len({sample.user for samples in self.by_group.values() for sample in samples})
-        return GroupsOutlook.of([self._group(metric, name) for name in some(names)], len(names), users, self.name)
+        return GroupsAhead.of([self._group(metric, name) for name in some(names)], len(names), users, self.name)
 
-    def _group(self, metric: Metric, name: str | None) -> GroupOutlook:
+    def _group(self, metric: Metric, name: str | None) -> GroupAhead:
         group = self
         if name != self.name:
             group = ObservedMean(self.observed, self.coordinate, name, self.by_group)
-        about, last = group.about(metric), group.final(metric)
-        return GroupOutlook(name, about.users, about.samples, last.left_out, last.error)
+        about = group.about(metric)
+        return GroupAhead.of(name, about.users, about.samples_per_user, group.final(metric))
 
     def outlook(self, metric: Metric) -> Outlook:
         if metric not in self._outlooks:
             self._outlooks[metric] = self._run(metric)
         return self._outlooks[metric]
 
-    def final(self, metric: Metric) -> Look:
-        return self.outlook(metric).looks[-1]
+    def final(self, metric: Metric) -> Point:
+        return self.outlook(metric).points[-1]
 
     def scaled(self, metric: Metric, what: str, factor: float) -> Sequence[tuple["ObservedMean", Metric]]:
         """The same source with more epsilon; more users or time are not in the file."""
@@ -107,14 +109,11 @@ class ObservedMean:
     # ---------------------------------------------------------------- a run
 
     def _run(self, metric: Metric) -> Outlook:
-        try:
-            mean = one_mean(metric, self.coordinate)
-        except ValueError as refused:
-            return Outlook(metric, (), refused=str(refused))
+        mean = one_mean(metric, self.coordinate)
         releaser = mean.releaser(self.observed.key, b"", self.coordinate)
         width = width_of(metric, self.coordinate)
-        looks = tuple(self._look(metric, mean, releaser, seen) for seen in self._closed(metric, mean, releaser))
-        return Outlook(metric, looks, useful=next((look for look in looks if is_useful(look, width)), None))
+        points = tuple(self._point(metric, mean, releaser, seen) for seen in self._closed(metric, mean, releaser))
+        return Outlook(metric, points, useful=next((point for point in points if is_useful(point, width)), None))
 
     def _closed(self, metric: Metric, mean: MeanParameters, releaser: Releaser) -> Iterator[ClosedTick]:
         """Feed the releaser tick by tick, and yield what has come when a tick that is looked at is complete."""
@@ -123,7 +122,7 @@ class ObservedMean:
         ticks = [
             (tick, list(samples)) for tick, samples in groupby(there, lambda sample: length.index(sample.effective))
         ]
-        chosen = {round(i * (len(ticks) - 1) / (LOOKS - 1)) for i in range(LOOKS)}
+        chosen = {round(i * (len(ticks) - 1) / (POINTS - 1)) for i in range(POINTS)}
         sent = self._contributions(metric, length, merges=is_timed and mean.bounder().merges)
         begin = length.start(ticks[0][0])
         count, total = 0, 0.0
@@ -162,7 +161,7 @@ class ObservedMean:
         rows = [Contribution(start, "", part, level, *held) for (level, part), held in sorted(merged.items())]
         return rows + sorted(alone, key=lambda row: row[:4])
 
-    def _look(self, metric: Metric, mean: MeanParameters, releaser: Releaser, seen: ClosedTick) -> Look:
+    def _point(self, metric: Metric, mean: MeanParameters, releaser: Releaser, seen: ClosedTick) -> Point:
         estimate = releaser.estimate()
         samples, total = exact(mean, releaser.head())
         sd = half = None
@@ -173,7 +172,7 @@ class ObservedMean:
         mean_so_far = mean.sample_grid.mean_value(total, samples) if samples else (low + high) / 2
         left_out = 1 - samples / seen.events
         part = seen.events / len(self.samples)
-        return Look(part, seen.at, samples, sd, half, left_out, mean_so_far - seen.truth)
+        return Point(seen.at, samples, left_out, sd, half, mean_so_far - seen.truth, part=part)
 
     def _value(self, sample: Sample, metric: Metric) -> float:
         """The value as a float; the end of the range if it is beyond all floats."""

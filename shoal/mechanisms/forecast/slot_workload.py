@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from shoal.mechanisms.observed import Observed
+from shoal.mechanisms.forecast.observed import Observed
 from shoal.mechanisms.parts.expect import expect
 from shoal.mechanisms.parts.hides import PerCell
 from shoal.mechanisms.parts.metric import Metric
@@ -48,6 +48,15 @@ class SlotWorkload:
     def most_cells(self) -> int:
         """The most cells that a user is in within one slot."""
         return max(max(Counter(user for user, _ in slot).values()) for slot in self.slots)
+
+
+def slot_workload(metric: Metric, workload: Stated | Observed) -> SlotWorkload:
+    """The slots of a file, or one slot as stated.
+
+    Raises:
+        ValueError: there are more users in cells than can be planned.
+    """
+    return observed_slots(metric, workload) if isinstance(workload, Observed) else stated_slot(metric, workload)
 
 
 def stated_slot(metric: Metric, stated: Stated) -> SlotWorkload:

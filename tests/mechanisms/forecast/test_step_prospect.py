@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from shoal.mechanisms.forecast.step_prospect import Flow, by_hand, mean_variance, prospect
 from shoal.mechanisms.grid import Grid
-from shoal.mechanisms.linear.plan.forecast import Flow, by_hand, mean_variance, prospect
 from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.sums.decays import AllWindows, Exponential, Forward, Polynomial, Undecayed, Window
 from shoal.mechanisms.workload import Pattern

@@ -5,10 +5,10 @@ they are not, so the plan, made for the largest, tells what becomes of a typical
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, TypeVar
 
-from shoal.mechanisms.outlook import finite
+from shoal.mechanisms.forecast.point import Point, as_json
 from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.words import number, percent, samples
 
@@ -17,69 +17,60 @@ SPREAD = "All users are in one group here: --groups says over how many they spre
 Name = TypeVar("Name", str, str | None)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupOutlook:
-    """A group at the end, under the configured settings."""
+class GroupAhead(NamedTuple):
+    """A group at the end, under the configured settings; the names are those of JSON."""
 
-    name: str | None  # None: it is one of many that are alike
+    group: str | None  # None: it is one of many that are alike
     users: int
-    samples: float  # of a user, on average
+    samples_per_user: float  # on average
     left_out: float  # part of the samples
     error: float  # infinite where nothing is released
 
+    @classmethod
+    def of(cls, name: str | None, users: int, each: float, last: Point) -> "GroupAhead":
+        """The group whose last release is to be this one."""
+        return cls(name, users, each, last.left_out, last.error)
+
     def fields(self) -> dict[str, Any]:
-        return {
-            "group": self.name,
-            "users": self.users,
-            "samples_per_user": self.samples,
-            "left_out": self.left_out,
-            "error": finite(self.error),
-        }
+        return as_json(self)
 
     def words(self) -> str:
-        given = f"{self.users:,} users, {samples(self.samples)} each, {percent(self.left_out)} left out"
-        return f'"{self.name}" ({given})'
+        given = f"{self.users:,} users, {samples(self.samples_per_user)} each, {percent(self.left_out)} left out"
+        return f'"{self.group}" ({given})'
 
 
 @dataclass(frozen=True, slots=True)
-class GroupsOutlook:
-    """The groups of a metric: how many there are, a typical one and the worst."""
+class GroupsAhead:
+    """The groups of a metric: how many there are, a typical one and the worst; the names are those of JSON."""
 
     count: int
     looked_at: int
     users: int  # of all groups together
     planned: str | None  # what the rest of the plan is about; None: one of many that are alike
-    typical: GroupOutlook  # of median error
-    worst: GroupOutlook
+    typical: GroupAhead  # of median error
+    worst: GroupAhead
 
     @classmethod
-    def alike(cls, count: int, users: int, group: GroupOutlook) -> "GroupsOutlook":
-        """The outlook of stated groups, which are all alike."""
-        return cls(count, 1, users, None, group, group)
+    def alike(cls, of_groups: tuple[int, int], group: GroupAhead) -> "GroupsAhead":
+        """Stated groups, which are all alike: how many there are, and users of them all."""
+        return cls(of_groups[0], 1, of_groups[1], None, group, group)
 
     @classmethod
     def of(
-        cls, looked_at: Sequence[GroupOutlook], count: int, users: int, planned: str | None,
-        loss: Callable[[GroupOutlook], float] = lambda group: group.error,
-    ) -> "GroupsOutlook":  # fmt: skip
-        """The outlook of the groups that were looked at; `loss` orders them."""
+        cls, looked_at: Sequence[GroupAhead], count: int, users: int, planned: str | None,
+        loss: Callable[[GroupAhead], float] = lambda group: group.error,
+    ) -> "GroupsAhead":  # fmt: skip
+        """The groups that were looked at; `loss` orders them."""
         ordered = sorted(looked_at, key=loss)
-        names = {group.name or index for index, group in enumerate(looked_at)}  # a cell may be in several slots
+        names = {group.group or index for index, group in enumerate(looked_at)}  # a cell may be in several slots
         return cls(count, len(names), users, planned, ordered[(len(ordered) - 1) // 2], ordered[-1])
 
     def fields(self) -> dict[str, Any]:
-        return {
-            "count": self.count,
-            "looked_at": self.looked_at,
-            "users": self.users,
-            "planned": self.planned,
-            "typical": self.typical.fields(),
-            "worst": self.worst.fields(),
-        }
+        return asdict(self) | {"typical": self.typical.fields(), "worst": self.worst.fields()}
 
     def words(self, what: str = "group") -> Iterator[str]:
         """A sentence on the groups that are not planned, if they differ."""
-        if self.typical.name is None or self.count == 1:
+        if self.typical.group is None or self.count == 1:
             return
         typical, worst = (
             f"error {number(group.error)} in the {which}, {group.words()}"
@@ -109,7 +100,7 @@ def some(names: Sequence[Name]) -> list[Name]:
     return [names[round(i * (len(names) - 1) / (MOST_GROUPS - 1))] for i in range(MOST_GROUPS)]
 
 
-def which_users(metric: Metric, groups: GroupsOutlook | None) -> str:
+def which_users(metric: Metric, groups: GroupsAhead | None) -> str:
     """The words that say which group the users of a plan are in."""
     if metric.place is None:
         return ""

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from shoal.mechanisms.continual_mean.planning.comparison import MANY, finest, with_cadence
+from shoal.mechanisms.forecast.axis import Trial
+from shoal.mechanisms.forecast.mean_report import MANY, finest, with_cadence
+from shoal.mechanisms.forecast.point import Point
 from shoal.mechanisms.life import DAY, stated_life
-from shoal.mechanisms.outlook import Look
 from shoal.mechanisms.parts.lengths import Even
 from shoal.models.config.metric import MetricSection
 
@@ -18,18 +19,23 @@ MEAN: dict[str, Any] = {
 }  # fmt: skip
 
 
-def look(error: float) -> Look:
-    return Look(part=1.0, at=None, samples=1.0, noise_sd=error, half_interval=None, left_out=0.0, bias=0.0)
+METRIC = MetricSection.model_validate(MEAN).parts
+
+
+def tried(*errors: tuple[Even, float]) -> list[Trial]:
+    return [
+        Trial(length, METRIC, Point(at=None, samples=1.0, left_out=0.0, noise_sd=error)) for length, error in errors
+    ]
 
 
 def test_the_finest_that_costs_little_is_taken_of_those_with_many_releases() -> None:
-    tried = [(ONE, look(2.0)), (TWO, look(1.2)), (FOUR, look(1.0)), (EIGHT, look(0.1))]
-    assert finest(tried, 4 * MANY * HOUR) == TWO
+    trials = tried((ONE, 2.0), (TWO, 1.2), (FOUR, 1.0), (EIGHT, 0.1))
+    assert finest(trials, 4 * MANY * HOUR).value == TWO
 
 
 def test_where_no_cadence_has_many_releases_all_are_compared() -> None:
-    tried = [(ONE, look(2.0)), (TWO, look(1.2)), (FOUR, look(1.0))]
-    assert finest(tried, HOUR) == finest(tried, None) == TWO
+    trials = tried((ONE, 2.0), (TWO, 1.2), (FOUR, 1.0))
+    assert finest(trials, HOUR).value == finest(trials, None).value == TWO
 
 
 @pytest.mark.parametrize(

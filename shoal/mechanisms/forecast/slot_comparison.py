@@ -1,4 +1,4 @@
-"""The plan of a statistic per slot: algorithms and numbers of cells compared.
+"""Cells of a slot under each number of cells and each algorithm: who counts, and the error to expect.
 
 Everything is predicted from numbers of samples: by the algorithms' own predictions, and by the same loop that leaves
 users out of cells when a slot is released.
@@ -6,13 +6,17 @@ users out of cells when a slot is released.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import median
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from shoal.mechanisms.group_outlook import GroupOutlook, GroupsOutlook
-from shoal.mechanisms.outlook import CLOSE
+from shoal.mechanisms.forecast.comparison import CLOSE
+from shoal.mechanisms.forecast.groups import GroupAhead, GroupsAhead
+from shoal.mechanisms.forecast.observed import Observed
+from shoal.mechanisms.forecast.plan import Report
+from shoal.mechanisms.forecast.slot_workload import Places, slot_workload
 from shoal.mechanisms.parts.by import Best
 from shoal.mechanisms.parts.expect import expect
 from shoal.mechanisms.parts.hides import PerCell
@@ -22,10 +26,11 @@ from shoal.mechanisms.slot import algorithms as registry
 from shoal.mechanisms.slot.allotment import Allotment, Cells, result_of, split, sweep
 from shoal.mechanisms.slot.cell import Cap, CellParameters, Counts, Draws, Release
 from shoal.mechanisms.slot.means import best, several
+from shoal.mechanisms.slot.rules import RULES
 from shoal.mechanisms.slot.statistic import Slotted
-from shoal.mechanisms.slot.workload import Places, SlotWorkload
 from shoal.mechanisms.spec import FEW_USERS
 from shoal.mechanisms.statistic import Estimate
+from shoal.mechanisms.workload import Stated
 
 NEEDING_DELTA = (FEW_USERS, registry.WITH_PRIOR)
 MOST_CELLS = 40  # of a slot for which errors of algorithms are predicted
@@ -39,24 +44,24 @@ class Cell(NamedTuple):
     name: str | None = None
 
 
-class AlgorithmOutlook(NamedTuple):
-    """An algorithm at the configured number of cells."""
+class AlgorithmAhead(NamedTuple):
+    """An algorithm at the configured number of cells; the names are those of JSON."""
 
-    name: str
+    algorithm: str
     error: float  # median over the cells; infinite where most have no release
     mechanism: str  # what it does in a cell of middle size
     noise_sd: Any  # that it states there
 
 
-class CellsOutlook(NamedTuple):
-    """A number of cells that a user may be in, under the configured algorithm."""
+class CellsAhead(NamedTuple):
+    """A number of cells that a user may be in, under the configured algorithm; the names are those of JSON."""
 
     max_cells: int
-    degradation: float  # of the worst error, median over the slots
-    worst: float  # error of a cell in parts of the range, over all values; median over the slots
     error: float  # of the algorithm, median over the cells
+    worst_error: float  # of a cell in parts of the range, over all values; median over the slots
+    degradation: float  # of the worst error, median over the slots
     left_out: float  # part of the samples
-    empty: float  # part of the cells that have no release
+    no_release: float  # part of the cells
 
 
 def first_noise(noise_sd: object) -> float | None:
@@ -121,44 +126,6 @@ def _by_cell(slot: Places, min_users: int) -> Cells:
     return {cell: users for cell, users in cells.items() if len(users) >= min_users}
 
 
-def _by_number(
-    mechanism: Slotted, name: str, most: int, slots: Sequence[Allotted], workload: SlotWorkload
-) -> CellsOutlook:
-    least = mechanism.min_users
-    possible = [slot for slot in slots if most in slot.by_cells]
-    if not possible:
-        return CellsOutlook(most, math.inf, math.inf, math.inf, 1.0, 1.0)
-    released = sum(len(slot.released(most, least)) for slot in possible)
-    errors = [predicted(mechanism, cell)[name].error for cell in _cells(mechanism, most, possible)]
-    return CellsOutlook(
-        most,
-        median(slot.by_cells[most].worst / slot.threshold for slot in possible),
-        median(slot.by_cells[most].worst for slot in possible),
-        median(errors) if errors else math.inf,
-        1 - sum(slot.kept(most) for slot in possible) / sum(sum(slot.values()) for slot in workload.slots),
-        1 - released / sum(len({cell for _, cell in slot}) for slot in workload.slots),
-    )
-
-
-def _cells(mechanism: Slotted, most: int, slots: Sequence[Allotted]) -> list[Cell]:
-    """The cells that errors are predicted for: some of each slot, evenly spread over their sizes."""
-    shown = []
-    for slot in slots:
-        cells, allotment = slot.cells[most], slot.by_cells.get(most)
-        if allotment is None:
-            continue
-        ordered = slot.released(most, mechanism.min_users)
-        count = min(len(ordered), MOST_CELLS)
-        for index in range(count):
-            cell = ordered[(2 * index + 1) * len(ordered) // (2 * count)]
-            whole, out = mechanism.parameters, allotment.left_out.get(cell, frozenset())
-            counts = [cells[cell][user] for user in sorted(cells[cell].keys() - out)]
-            epsilon, delta = allotment.share(cell, whole.epsilon), allotment.share(cell, whole.delta)
-            dropped = allotment.dropped.get(cell, 0)
-            shown.append(Cell(counts, replace(whole, epsilon=epsilon, delta=delta, dropped=dropped), cell))
-    return shown
-
-
 # -------------------------------------------------------------------- algorithms
 
 
@@ -207,83 +174,137 @@ def made_of(cell: Cell, way: Predicted) -> Estimate:
     return way.release(nothing, replace(cell.parameters, cap=way.cap), Draws(bytes(32), b"", 0))
 
 
-def _algorithms(cells: Sequence[Cell], ways: Sequence[dict[str, Predicted]]) -> Iterator[AlgorithmOutlook]:
-    middle = sorted(range(len(cells)), key=lambda index: len(cells[index].counts))[len(cells) // 2]
-    for name, way in ways[middle].items():
-        made = made_of(cells[middle], way)
-        error = median(of_cell[name].error for of_cell in ways)
-        yield AlgorithmOutlook(name, error, made.details["mechanism"], made.noise_sd)
-
-
 # -------------------------------------------------------------------- what is compared
 
 
-def _group(cell: Cell, error: float, *, private: bool) -> GroupOutlook:
-    users, samples, dropped = len(cell.counts), sum(cell.counts), cell.parameters.dropped
-    left_out = dropped / (samples + dropped) if dropped else 0.0
-    return GroupOutlook(None if private else cell.name, users, samples / users if users else 0.0, left_out, error)
+class SlotComparison(Report):
+    """One coordinate of a statistic per slot, with every algorithm and number of cells."""
 
+    rules = RULES
+    stages = "allotted", "by_cells", "algorithms"
 
-@dataclass(frozen=True)
-class SlotComparison:
-    """The outcome of every setting that was tried for a metric."""
+    def __init__(self, metric: Metric, workload: Stated | Observed, coordinate: int = 0) -> None:
+        self.work = slot_workload(metric, workload)
+        self.metric, self.coordinate, self.users, self.private = metric, coordinate, self.work.users, self.work.private
+        mechanism = Slotted.of(metric)
+        self.mechanism = replace(mechanism, grid=mechanism.grids[coordinate]) if mechanism.axes else mechanism
+        self.limits, self.name = expect(metric.hides.limits, PerCell), configured(metric)
 
-    metric: Metric
-    workload: SlotWorkload
-    algorithms: tuple[AlgorithmOutlook, ...]
-    by_cells: tuple[CellsOutlook, ...]
-    stops: int  # the number of cells at which leaving users out begins to make some slot's worst error worse
-    groups: GroupsOutlook | None  # cells, where a metric has any
+    @property
+    def _limit(self) -> int:
+        """The metric's own number of cells, or as many as anybody is in."""
+        return min(self.work.most_cells, self.limits.cells)
 
-    @classmethod
-    def of(cls, metric: Metric, workload: SlotWorkload, mechanism: Slotted, advance: Callable[[float], None]) -> Self:
-        """Compare algorithms and numbers of cells.
+    @cached_property
+    def _numbers(self) -> list[int]:
+        """The numbers of cells that are tried."""
+        most = self.work.most_cells
+        return sorted({1 << level for level in range(most.bit_length())} | {most, self._limit})
+
+    @cached_property
+    def allotted(self) -> list[Allotted]:
+        """The slots that are looked at, each for all numbers of cells.
 
         Raises:
             ValueError: no cell has enough users.
         """
-        limit = expect(metric.hides.limits, PerCell).cells
-        name, most, stages = configured(metric), workload.most_cells, len(workload.slots) + 2
-        numbers = sorted({1 << level for level in range(most.bit_length())} | {most, min(most, limit)})
-        let_in = {number: workload.let_in(number) for number in numbers} if mechanism.splits else {}
+        work, mechanism, numbers = self.work, self.mechanism, self._numbers
+        let_in = {number: work.let_in(number) for number in numbers} if mechanism.splits else {}
         slots = []
-        for index, slot in enumerate(workload.slots):
+        for index, slot in enumerate(work.slots):
             few = {number: places[index] for number, places in let_in.items()}
             slots.append(Allotted.of(mechanism, slot, few, numbers))
-            advance(len(slots) / stages)
         slots = [slot for slot in slots if slot.by_cells]
         if not slots:
             raise ValueError(f"no cell has {mechanism.min_users} users; lower min_users, or give more events")
-        by_cells = tuple(_by_number(mechanism, name, number, slots, workload) for number in numbers)
-        advance(1 - 1 / stages)
-        cells = _cells(mechanism, min(limit, most), slots)
-        ways = [predicted(mechanism, cell) for cell in cells]
-        algorithms = tuple(_algorithms(cells, ways)) if cells else ()
-        groups = None
-        if cells and metric.place is not None:
-            errors = [of_cell[name].error for of_cell in ways]
-            groups = GroupsOutlook.of(
-                [_group(cell, error, private=workload.private) for cell, error in zip(cells, errors, strict=True)],
-                workload.all_cells,
-                workload.users,
-                None,
+        return slots
+
+    @cached_property
+    def by_cells(self) -> list[CellsAhead]:
+        """What becomes of each number of cells."""
+        return [self._by_number(number) for number in self._numbers]
+
+    def _by_number(self, most: int) -> CellsAhead:
+        slots = [slot for slot in self.allotted if most in slot.by_cells]
+        if not slots:
+            return CellsAhead(most, math.inf, math.inf, math.inf, 1.0, 1.0)
+        there = self.work.slots
+        released = sum(len(slot.released(most, self.mechanism.min_users)) for slot in slots)
+        errors = [predicted(self.mechanism, cell)[self.name].error for cell in self._cells(most)]
+        return CellsAhead(
+            most,
+            median(errors) if errors else math.inf,
+            median(slot.by_cells[most].worst for slot in slots),
+            median(slot.by_cells[most].worst / slot.threshold for slot in slots),
+            1 - sum(slot.kept(most) for slot in slots) / sum(sum(slot.values()) for slot in there),
+            1 - released / sum(len({cell for _, cell in slot}) for slot in there),
+        )
+
+    def _cells(self, most: int) -> list[Cell]:
+        """The cells that errors are predicted for: some of each slot, evenly spread over their sizes."""
+        whole, shown = self.mechanism.parameters, []
+        for slot in self.allotted:
+            allotment = slot.by_cells.get(most)
+            if allotment is None:
+                continue
+            cells, ordered = slot.cells[most], slot.released(most, self.mechanism.min_users)
+            count = min(len(ordered), MOST_CELLS)
+            for index in range(count):
+                cell = ordered[(2 * index + 1) * len(ordered) // (2 * count)]
+                out = allotment.left_out.get(cell, frozenset())
+                counts = [cells[cell][user] for user in sorted(cells[cell].keys() - out)]
+                epsilon, delta = allotment.share(cell, whole.epsilon), allotment.share(cell, whole.delta)
+                dropped = allotment.dropped.get(cell, 0)
+                shown.append(Cell(counts, replace(whole, epsilon=epsilon, delta=delta, dropped=dropped), cell))
+        return shown
+
+    @property
+    def now(self) -> CellsAhead:
+        """What becomes of the configured number of cells."""
+        return next(tried for tried in self.by_cells if tried.max_cells == self._limit)
+
+    @property
+    def least(self) -> CellsAhead:
+        """The number of cells of least worst error; of nearly equal ones the largest."""
+        least = min(tried.worst_error for tried in self.by_cells)
+        return next(tried for tried in reversed(self.by_cells) if tried.worst_error <= CLOSE * least)
+
+    @cached_property
+    def ways(self) -> list[tuple[Cell, dict[str, Predicted]]]:
+        """Some cells, with what is predicted of every algorithm in each."""
+        return [(cell, predicted(self.mechanism, cell)) for cell in self._cells(self._limit)]
+
+    @cached_property
+    def algorithms(self) -> list[AlgorithmAhead]:
+        """Each algorithm with its median error, and what it does in a cell of middle size."""
+        if not self.ways:
+            return []
+        middle, named = sorted(self.ways, key=lambda way: len(way[0].counts))[len(self.ways) // 2]
+        made = {name: made_of(middle, way) for name, way in named.items()}
+        return [
+            AlgorithmAhead(
+                name, median(of_cell[name].error for _, of_cell in self.ways), one.details["mechanism"], one.noise_sd
             )
-        return cls(metric, workload, algorithms, by_cells, max(slot.stops for slot in slots), groups)
-
-    @property
-    def configured(self) -> CellsOutlook:
-        """The outlook at the metric's own number of cells, or at as many as anybody is in."""
-        limit = expect(self.metric.hides.limits, PerCell).cells
-        return next(tried for tried in reversed(self.by_cells) if tried.max_cells <= limit)
-
-    @property
-    def least(self) -> CellsOutlook:
-        """The outlook of least worst error; of nearly equal ones that with most cells."""
-        least = min(tried.worst for tried in self.by_cells)
-        return next(tried for tried in reversed(self.by_cells) if tried.worst <= CLOSE * least)
+            for name, one in made.items()
+        ]
 
     @property
     def advised(self) -> str:
         """The algorithm of least error; the configured one if no other has less."""
-        ordered = sorted(self.algorithms, key=lambda tried: (tried.error, tried.name != configured(self.metric)))
-        return ordered[0].name if ordered else configured(self.metric)
+        ordered = sorted(self.algorithms, key=lambda tried: (tried.error, tried.algorithm != self.name))
+        return ordered[0].algorithm if ordered else self.name
+
+    @cached_property
+    def groups(self) -> GroupsAhead | None:
+        """Cells, where a metric has any."""
+        if not self.ways or self.metric.place is None:
+            return None
+        groups = [self._group(cell, way[self.name].error) for cell, way in self.ways]
+        return GroupsAhead.of(groups, self.work.all_cells, self.users, None)
+
+    def _group(self, cell: Cell, error: float) -> GroupAhead:
+        users, samples, dropped = len(cell.counts), sum(cell.counts), cell.parameters.dropped
+        left_out = dropped / (samples + dropped) if dropped else 0.0
+        return GroupAhead(
+            None if self.private else cell.name, users, samples / users if users else 0.0, left_out, error
+        )

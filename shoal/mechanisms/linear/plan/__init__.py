@@ -1,1 +1,0 @@
-"""Plans of statistics that are sums of samples."""
