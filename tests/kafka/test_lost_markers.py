@@ -17,7 +17,7 @@ from shoal.agents.kafka.changelog import Reader
 from shoal.agents.kafka.last_transaction import last_transaction
 from shoal.agents.kafka.reachability import Reach
 from shoal.agents.kafka.settings import BOUND, KafkaSettings
-from shoal.agents.kafka.topic_ids import TopicIds
+from shoal.agents.kafka.topic_ids import STATE_KEY, TopicIds, ask
 from shoal.agents.kafka.transactions import Writer
 from shoal.agents.worker.takeover import Takeover
 from shoal.stream.machine import Outbox, StagePartition
@@ -113,6 +113,8 @@ def test_a_transaction_ends_everywhere_as_its_coordinator_decided(cluster: Clust
         home = await app.make_topics()
         # the source has as many records as the state will have read
         owner = await app.writer()
+        ids, _ = await ask(app.settings, [app.source])
+        owner.preface = [(STATE_KEY, ids[app.source].id.encode())]
         await fill(app, 2)
         await owner.write(Outbox(1, [(MARK, ONE.pack(1))], {(app.settings.contributions, 0): [(b"k", b"1", [])]}))
         await app.begin(owner, 2)
