@@ -4,7 +4,7 @@
 use super::{Sample, State, Why, COUNT_MASK, ONE_MEMBER};
 use crate::queue::{Block, Queue};
 
-const NEWCOMERS: u8 = 1; // the part for units that come to a key, as in `two_sided/came.py`
+const NEWCOMERS: u8 = 1; // the part for units that come to a key, as in `linear/came.py`
 
 pub struct Overall {
     pub samples: Option<u64>, // `None`: each sample is a unit, which has no account
