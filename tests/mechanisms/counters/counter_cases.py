@@ -114,7 +114,7 @@ def counter_classes(package: ModuleType) -> tuple[set[type], set[type]]:
         for cls in classes(package)
         if hasattr(cls, "counter") and hasattr(cls, "nodes_of") and not cls.__subclasses__() and cls is not Tree
     }
-    return trees, {cls for cls in classes(package) if hasattr(cls, "noise")} - {Counter}
+    return trees, {cls for cls in classes(package) if hasattr(cls, "noise") and hasattr(cls, "tree")} - {Counter}
 
 
 class Injected:
