@@ -250,8 +250,10 @@ def time_reader(path: str) -> Reader[int]:
         field = get(event)
         if type(field) is str:
             time = time_of_field(field)
-        elif type(field) is int or type(field) is float:
-            number = field if type(field) is int else exact_field(raw, path)
+        elif type(field) is int:
+            time = time_of_number(field)
+        elif type(field) is float:
+            number = exact_field(raw, path)
             time = time_of_number(number) if isinstance(number, int | Decimal) else None
         else:
             return Refusal("no-time" if field is MISSING else "bad-time")

@@ -13,9 +13,8 @@ from functools import lru_cache
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-MILLISECONDS_FROM = 10**11
-_UNITS = 1, 10**3, 10**6, 10**9  # in a second
-_LEAST, _BEYOND = -(10**14), MILLISECONDS_FROM * _UNITS[-1]  # numbers outside are no calendar's
+MILLISECONDS_FROM, MICROSECONDS_FROM, NANOSECONDS_FROM = 10**11, 10**14, 10**17
+_LEAST, _BEYOND = -(10**14), 10**20  # numbers outside are no calendar's
 _DATE_FROM, _DATE_TO = 19 * 10**12, 21 * 10**12  # YYYYMMDDHHMMSS, or milliseconds six centuries from now
 # Of a number in a text: from nine digits on, and not YYYYMMDDHHMM.
 _DIGITS = re.compile(r"[+-]?(?!(?:19|20)[0-9]{10}(?:\.|$))[0-9]{9,20}(?:\.[0-9]*)?")
@@ -38,12 +37,19 @@ def time_of_number(number: int | Decimal) -> int | None:
     """
     if not _LEAST < number < _BEYOND or _DATE_FROM <= number < _DATE_TO:
         return None
-    if not isinstance(number, int) and number.adjusted() < -30:
+    if number < MILLISECONDS_FROM:
+        factor, divisor = 1_000_000, 1
+    elif number < MICROSECONDS_FROM:
+        factor, divisor = 1000, 1
+    else:
+        factor, divisor = 1, 1 if number < NANOSECONDS_FROM else 1000
+    if isinstance(number, int):
+        return valid(number * factor // divisor)
+    if number.adjusted() < -30:
         return 0 if number >= 0 else -1
     # Decimals of any length: an integer ratio floors exactly, where Decimal arithmetic would round to its context.
     numerator, denominator = number.as_integer_ratio()
-    in_a_second = next(unit for unit in _UNITS if number < MILLISECONDS_FROM * unit)
-    return valid(numerator * _UNITS[2] // (denominator * in_a_second))
+    return valid(numerator * factor // (denominator * divisor))
 
 
 def time_of_field(text: str) -> int | None:

@@ -35,6 +35,14 @@ def is_ahead(time: int, stamp: int, max_ahead: int) -> bool:
     return stamp >= 0 and time - stamp * 1000 > max_ahead
 
 
+def _stamped(stamp: int) -> int | Refusal:
+    """The time of a record's timestamp, which any producer may have set, to a time that no calendar has, too."""
+    if stamp < 0:
+        return NO_TIME
+    time = valid(stamp * 1000)
+    return BAD_TIME if time is None else time
+
+
 def time_in_headers(record: Record) -> tuple[str, int] | None:
     """Name and time of the header that makes a record without a value a clock record or a beat; None if none does."""
     for name, value in record.headers or ():
@@ -71,7 +79,10 @@ class EventClock:
 
         `stamp` is the record's own time in milliseconds, -1 for none.
         """
-        time = self._time(event, raw, stamp)
+        try:
+            time = _stamped(stamp) if self._read is None else self._read(event, raw)
+        except Exception:  # a record that breaks the reader is bad input, too
+            return ERROR
         if type(time) is Refusal:
             return time
         self.time = time
@@ -86,17 +97,6 @@ class EventClock:
         if time >= horizon:
             return time
         return LATE if self.clock.drops_late else horizon
-
-    def _time(self, event: dict[str, Any], raw: bytes, stamp: int) -> int | Refusal:
-        if self._read is not None:
-            try:
-                return self._read(event, raw)
-            except Exception:  # a record that breaks the reader is bad input, too
-                return ERROR
-        time = valid(stamp * 1000)  # any producer may have set it, to a time that no calendar has, too
-        if stamp < 0:
-            return NO_TIME
-        return BAD_TIME if time is None else time
 
     def beat(self, time: int, stamp: int, max_ahead: int) -> Refusal | None:
         """Take in a beat, unless it is refused; to a clock that goes by records it is a record of that time."""

@@ -1,18 +1,12 @@
 """One metric in one source partition: from an event to a sample in the accounts."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from shoal.mechanisms.accounts import Accounts
 from shoal.models.events import ERROR, Reader, Refusal
 from shoal.stream.topic import Metric
 
-
-class Sample(NamedTuple):
-    """What a metric reads of an event."""
-
-    user: bytes
-    place: str | None
-    value: int
+Sample = tuple[bytes, str | None, int]  # user, place and value; no class, as one is made of every event
 
 
 def sample_reader(metric: Metric) -> Reader[Sample]:
@@ -28,7 +22,7 @@ def sample_reader(metric: Metric) -> Reader[Sample]:
             if type(place) is Refusal:
                 return place
             value = read_value(event, raw)
-            return value if type(value) is Refusal else Sample(user, place, value)
+            return value if type(value) is Refusal else (user, place, value)
         except Exception:
             return ERROR
 
