@@ -113,12 +113,16 @@ class PlaceForecast:
         """Release of a cell with this number of users in its slot."""
         made, width = self.made, extent(self.metric)
         each = self.work.counted(self.metric)
-        counted, left_out, noise_sd = users * each / self.work.cells, 1 - each / self.work.samples, None
-        if counted >= LEAST_COUNT * made.count_sd and made.of_levels is not None:
-            noise_sd = made.of_levels.typical_sd(counted)
-        elif counted >= LEAST_COUNT * made.count_sd:
-            noise_sd = width * MIDDLE * made.count_sd / math.sqrt(len(made.sides.noised)) / counted
+        counted, left_out = users * each / self.work.cells, 1 - each / self.work.samples
+        noise_sd = self._noise_sd(counted) if counted >= LEAST_COUNT * made.count_sd else None
         return Point(None, counted, left_out, noise_sd, bias=bias(left_out, width), count_sd=made.count_sd)
+
+    def _noise_sd(self, counted: float) -> float:
+        """Noise of a mean in the middle of its range, or of a cumulative share on average over the bins."""
+        made = self.made
+        if made.of_levels is not None:
+            return made.of_levels.typical_sd(counted)
+        return extent(self.metric) * MIDDLE * made.count_sd / math.sqrt(len(made.sides.noised)) / counted
 
 
 def slots_of(metric: Metric) -> int:
