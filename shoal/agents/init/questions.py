@@ -1,7 +1,7 @@
 """Questions of `shoal init`: what is published, of whom, where, when, and how it is protected.
 
-A question has no default if its answer must not follow from the data: range, groups, start, end and, unless the
-statistic exists under one relation alone, relation.
+Questions without a default are those whose answers must not follow from the data: range, groups, start and end.
+Relation has a default only where a statistic exists under one relation alone.
 """
 
 import re

@@ -148,7 +148,7 @@ class Comparison(Report):
     @property
     @abstractmethod
     def advised(self) -> Metric:
-        """All recommended settings."""
+        """The metric with all recommended settings."""
 
     @cached_property
     def outcome(self) -> Point:
@@ -256,7 +256,7 @@ class Comparison(Report):
 
     @abstractmethod
     def fields_of(self, outlook: Outlook) -> dict[str, Any]:
-        """An algorithm for programs."""
+        """The outlook under one algorithm, as an object of JSON."""
 
     def by_cap(self, title: str) -> Section:
         """The table of caps: what each leaves out, and its noise, bias and error."""
@@ -279,7 +279,7 @@ class Comparison(Report):
         return is_advised, {MARK.head: marks((value == configured, "configured"), (is_advised, "recommended"))}
 
     def costs(self) -> dict[str, Any]:
-        """The last fields for programs."""
+        """The JSON fields `half_the_error` and `groups`."""
         return {
             "half_the_error": {what: cost and cost.fields(what) for what, cost in self.halving.items()},
             "groups": self.groups and self.groups.fields(),

@@ -29,7 +29,7 @@ OF_FILE = "that of the file"  # the pattern of a workload of real events
 class Noise(NamedTuple):
     """The noise of the last release, and a quantity of the same unit that it is compared with."""
 
-    noise_sd: float | None  # None: there is no release, or the mechanism has no noise that could be told
+    noise_sd: float | None  # standard deviation; None: nothing is released, or it is not known
     beside: float
     what: str = "range"  # that quantity
 
@@ -95,7 +95,7 @@ class Report(ABC):
         """
 
     def plan(self) -> Plan:
-        """The report as data."""
+        """The plan of this coordinate: tables, advice and the fields of `--json`."""
         sections = list(self.sections())
         lists = {section.key: list(section.fields) for section in sections}
         return Plan(
@@ -115,11 +115,11 @@ class Report(ABC):
 
     @abstractmethod
     def sections(self) -> Iterator[Section]:
-        """What was tried, setting by setting."""
+        """A table for each setting whose values were compared."""
 
     @abstractmethod
     def recommended(self) -> str:
-        """The recommended settings."""
+        """Recommended settings in words, such as `max_contributions 4`."""
 
     @abstractmethod
     def advice(self) -> Iterator[str]:
