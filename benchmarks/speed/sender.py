@@ -38,7 +38,7 @@ async def send(brokers: str, topic: str, partitions: int, users: int, rate: floa
         for user in (users * draw.random(due) ** 1.5).astype(int).tolist():
             name = b"u%07d" % user
             at = time.time_ns() // 1000
-            event = b'{"user":"%b","value":%d,"at":%d.%06d}' % (name, user % 100, at // 1_000_000, at % 1_000_000)
+            event = b'{"user":"%b","value":%d,"at":%d}' % (name, user % 100, at // 1000)
             pending.append(await producer.send(topic, event, partition=home(name, partitions)))
         sent += due
         while pending and pending[0].done():
