@@ -18,6 +18,7 @@ BOUND = "bound"
 RELEASE = "release"
 AUDIT = "audit"
 MOST_GATHERED = 10.0  # seconds
+TICKS_GATHERED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,10 @@ class KafkaSettings:
     def gather(self) -> float:
         """Longest time in seconds for which a transaction that nobody waits for gathers records.
 
-        After a crash the successor reads those records again.
+        Longer than a tick, at whose end a transaction is awaited anyway. After a crash the successor reads those
+        records again.
         """
-        return max(self.latency, min(MOST_GATHERED, self.cadence / 6))
+        return max(self.latency, min(MOST_GATHERED, TICKS_GATHERED * self.cadence))
 
     @property
     def contributions(self) -> str:
