@@ -119,7 +119,7 @@ def metric(work: Workload, m: int, **more: Any) -> Any:
     """A metric of the workload."""
     given = {
         "name": "m", "topic": "t", "user": "u", "time": "at", "statistic": "mean", "relation": "add-remove",
-        "value": "x", "range": work.ends, "grid": STEPS, "step": "1d", "epsilon": 1, "max_contributions": m,
+        "value": "x", "range": work.ends, "grid": STEPS, "every": "1d", "epsilon": 1, "max_contributions": m,
         "start": "1970-01-01", "end": str(np.datetime64("1970-01-01") + work.days), **more,
     }  # fmt: skip
     (made,) = Config.model_validate({"privacy": {"epsilon": 99}, "metric": [given]}).metric

@@ -106,11 +106,11 @@ def section(work: Workload, relation: str, statistic: str, m: int, epsilon: floa
     """A metric of the workload."""
     given: dict[str, Any] = {
         "name": "m", "topic": "t", "user": "u", "time": "at", "statistic": statistic, "relation": relation,
-        "step": "1d", "epsilon": str(epsilon), "max_contributions": m, "group": "g", "max_groups_per_user": m,
+        "every": "1d", "epsilon": str(epsilon), "max_contributions": m, "group": "g", "max_groups": m,
     }  # fmt: skip
     given |= {"value": "x", "range": work.ends, "grid": STEPS} if statistic != "count" else {}
     if relation == "values":
-        given |= {"life": f"{work.days}d"}
+        given |= {"life": f"{work.days}d", "decay": {"kind": "none"}}
     else:
         day = np.datetime64("1970-01-01") + work.days
         given |= {"start": "1970-01-01", "end": str(day), "groups": sorted({str(key) for key in work.keys})}

@@ -145,7 +145,7 @@ def drive(machine: ReleasePartition, messages: list[bytes], offset: int) -> tupl
 
 def plan_of(name: str, users: int, *, grouped: bool) -> TopicPlan:
     """The plan of one mean by this algorithm."""
-    return plan_alone(MEAN.format(users=users, algorithm=name, every="1h") + ('group = "group"\n' if grouped else ""))
+    return plan_alone(MEAN.format(users=users, algorithm=name, every="1h"), groups=int(grouped))
 
 
 def new_release(plan: TopicPlan) -> ReleasePartition:

@@ -77,9 +77,8 @@ def configuration() -> Config:
     """One metric."""
     metric = {
         "name": "m", "topic": "t", "user": "u", "time": "at", "statistic": "mean", "relation": "add-remove",
-        "step": "1h", "epsilon": "1", "delta": "0.000000001", "max_contributions": 4, "group": "g",
-        "max_groups_per_user": 4, "value": "x", "range": (0, 200), "grid": 1 << 20, "start": "1970-01-01",
-        "life": "365d",
+        "every": "1h", "epsilon": "1", "delta": "0.000000001", "max_contributions": 4, "group": "g",
+        "value": "x", "range": (0, 200), "grid": 1 << 20, "start": "1970-01-01", "life": "365d",
     }  # fmt: skip
     return Config.model_validate({"privacy": {"epsilon": "99", "delta": "0.001"}, "metric": [metric]})
 

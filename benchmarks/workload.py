@@ -55,7 +55,7 @@ every = "{every}"
 """
 SUM = """\
 statistic = "sum"
-step = "{every}"
+every = "{every}"
 decay = {{ kind = "window", length = "7d" }}
 """
 WINDOW = "window"  # instead of an algorithm: a sum over a week
@@ -135,11 +135,17 @@ def configure(folder: Path, app: str, *, brokers: str = "", topic: str, users: i
     return path
 
 
-def plan_alone(statistic: str, *, contributions_partitions: int = 1) -> TopicPlan:
-    """The plan of the topic `events` without brokers, for a metric with these lines."""
+def plan_alone(statistic: str, *, groups: int = 0, contributions_partitions: int = 1) -> TopicPlan:
+    """The plan of the topic `events` without brokers, for a metric with these lines.
+
+    `groups`: in how many groups a user of a mean counts; 0: there are none.
+    """
+    metric = METRIC.format(topic="events")
+    if groups:
+        metric = metric.replace("max_contributions", "max_per_group") + f'group = "group"\nmax_groups = {groups}\n'
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "shoal.toml"
-        path.write_text("[privacy]\n" + METRIC.format(topic="events") + statistic)
+        path.write_text("[privacy]\n" + metric + statistic)
         config = load(path)
     return plan_topic(
         config, "events", bytes(32), source_partitions=1, contributions_partitions=contributions_partitions

@@ -151,7 +151,7 @@ def test_the_first_example_is_the_average_per_category_and_day() -> None:
     first = re.findall(r"^```toml\n(.*?)^```$", README, re.M | re.S)[0]
     assert (ROOT / "examples" / "visits.toml").read_text("utf-8").endswith("\n" + first)
     (metric,) = load(ROOT / "examples" / "visits.toml").metric
-    assert (metric.statistic, metric.group, metric.slot) == ("slot-mean", "kind", 86_400_000_000)
+    assert (metric.statistic, metric.group, metric.slot) == ("mean", "kind", 86_400_000_000)
     # and an event that it shows is the first of the file
     event = (ROOT / "examples" / "visits.jsonl").read_text("utf-8").splitlines()[0]
     assert block(README, "json", "kind") == event + "\n"

@@ -141,7 +141,7 @@ def _of_mean(cls: type[MeanParameters], q: int, runs: int) -> Coverage:
 
 
 def _of_slots(q: int, runs: int) -> Coverage:
-    """Of a slot-mean by `baseline`, with a draw of its own in each slot."""
+    """Of a mean per slot by `baseline`, with a draw of its own in each slot."""
     usual = CellParameters(grid=UNIT, epsilon=Fraction(1), clamps=False)
     parameters = CellParameters(grid=UNIT, epsilon=Fraction(1), clamps=False, coverage=coverage_of(q))
     users, together, alone, wider = [[0]] * 20, 0, 0, 0.0
@@ -151,7 +151,7 @@ def _of_slots(q: int, runs: int) -> Coverage:
         together += all(release.low <= 0 <= release.high for release in wide)
         alone += all(release.low <= 0 <= release.high for release in narrow)
         wider = (wide[-1].high - wide[-1].low) / (narrow[-1].high - narrow[-1].low)
-    return Coverage("slot-mean (baseline)", together / runs, alone / runs, wider)
+    return Coverage("mean per slot (baseline)", together / runs, alone / runs, wider)
 
 
 def main(given: Sequence[str] | None = None) -> None:

@@ -66,10 +66,10 @@ def _spread(name: str, decay: Decay, begin: int, mean: str, where: Fraction, key
     ratio, truth, stated, covered = Ratio(), float(where**2), 0.0, 0
     for number in range(keys):
         releases = list(_releases(of, begin, where, f"{name} {mean} {number}".encode()))
-        square = sum(release.noise_sd**2 for release in releases)
-        ratio.add(sum((release.value - truth) ** 2 for release in releases), square)
+        square = sum(release.noise_sd["variance"] ** 2 for release in releases)
+        ratio.add(sum((release.value["variance"] - truth) ** 2 for release in releases), square)
         stated += square
-        covered += sum(release.low <= truth <= release.high for release in releases)
+        covered += sum(release.low["variance"] <= truth <= release.high["variance"] for release in releases)
     looks, samples = keys * LOOKS, float(releases[-1].samples)
     return Spread(
         name, mean, of.mechanism, samples, math.sqrt(stated / looks), ratio.value, ratio.error, covered / looks,

@@ -2,7 +2,7 @@
 
     python -m benchmarks.places.presence [--quick]
 
-Trips are simulated; releases are those of the product, of `slot-mean` at an epsilon of 1 for each bus and hour.
+Trips are simulated; releases are those of the product, of a mean per slot at an epsilon of 1 for each bus and hour.
 """
 
 import argparse
@@ -25,10 +25,10 @@ MORNING = 1_772_431_200  # 2026-03-02, 06:00
 SECRET = bytes(range(32))
 Cells = dict[tuple[int, str], Truth]  # by end of the slot and H3 cell
 METRIC: dict[str, Any] = {
-    "name": "speed", "topic": "trips", "user": "bus", "value": "speed", "time": "at", "statistic": "slot-mean",
+    "name": "speed", "topic": "trips", "user": "bus", "value": "speed", "time": "at", "statistic": "mean",
     "range": (0, 65), "slot": "1h", "epsilon": 1,
 }  # fmt: skip
-VALUES = {"max_cells": 4, "max_contributions": 64}
+VALUES = {"max_groups": 4, "max_per_group": 64}
 
 
 class Way(NamedTuple):
@@ -42,7 +42,7 @@ class Way(NamedTuple):
 WAYS = (
     Way("found, half of epsilon, first cell, 4 samples", {"max_contributions": 4}),
     Way("found, half of epsilon, first cell, 8 samples", {"max_contributions": 8}),
-    Way("found, half of epsilon, 3 cells, 8 samples", {"max_contributions": 8, "selection": {"keys": 3}}),
+    Way("found, half of epsilon, 3 cells, 8 samples", {"max_contributions": 8, "max_groups": 3}),
     Way("found, a fifth of epsilon, first cell, 8 samples", {"max_contributions": 8, "selection": {"epsilon": "0.2"}}),
     Way("found, half of epsilon, first cell, 16 samples", {"max_contributions": 16}),
     Way("declared, 8 samples", {"max_contributions": 8}, declares=True),

@@ -92,7 +92,7 @@ def _measured(slot: Slot, most: int, splits: bool, algorithm: str, draws: int) -
     """Of each cell that is released, by the whole statistic: the mean absolute error against all of its samples."""
     slotted = Slotted(
         statistic=Mean, algorithm=algorithm, grid=SPEEDS, epsilon=EPSILON, max_contributions=MOST,
-        max_cells=most, splits=splits,
+        max_groups=most, splits=splits,
     )  # fmt: skip
     truths = {cell: _mean(users.values()) for cell, users in slot.items()}
     rows = list(contributions(slot))

@@ -26,10 +26,10 @@ TARGET = 10.0  # seconds
 MEANS = ("best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile", "few-users")
 SHARED, VECTORS = "best, spread_share", "best, two coordinates"
 RUNS = (
-    *(("slot-mean", name) for name in (*MEANS, SHARED, VECTORS)),
-    ("slot-mean-variance", "best"), ("slot-distribution", "best"),
+    *(("mean", name) for name in (*MEANS, SHARED, VECTORS)),
+    ("variance", "best"), ("distribution", "best"),
 )  # fmt: skip
-QUICK_RUNS = (("slot-mean", "best"), ("slot-distribution", "best"))
+QUICK_RUNS = (("mean", "best"), ("distribution", "best"))
 KEY = bytes(32)
 TOGETHER = 200  # contributions in a message, about
 
@@ -87,7 +87,7 @@ def run(statistic: str, algorithm: str, scale: int) -> Run:
     slotted = Slotted(
         statistic=forms.CELLS.statistics[statistic], algorithm=algorithm.partition(",")[0], grid=SPEEDS,
         epsilon=Fraction(1),
-        delta=Fraction(1, 10**6) if few else Fraction(0), max_contributions=64, max_cells=MOST_CELLS,
+        delta=Fraction(1, 10**6) if few else Fraction(0), max_contributions=64, max_groups=MOST_CELLS,
         quantiles=(Fraction(1, 2),), **more,
     )  # fmt: skip
     wall, began = time.perf_counter(), time.process_time()

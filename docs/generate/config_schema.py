@@ -19,7 +19,7 @@ from shoal.mechanisms.continual_mean import WITH_PRIOR
 from shoal.mechanisms.parts.by import Algorithm
 from shoal.mechanisms.parts.of import Mean, Sum
 from shoal.mechanisms.parts.unit import USER_SLOT
-from shoal.mechanisms.spec import ADD_REMOVE, FEW_USERS, PER_SLOT, VALUES
+from shoal.mechanisms.spec import ADD_REMOVE, FEW_USERS, VALUES
 from shoal.models.config import forms
 from shoal.models.config.decay import NEEDS, TAKES
 from shoal.models.config.durations import format_duration
@@ -52,7 +52,7 @@ KNOWN: dict[tuple[str, str], Schema] = {
     ("privacy", "unit"): UNIT,
 }
 WITHOUT_VALUES = ("count", "users")
-DISTRIBUTIONS = ("distribution", "slot-distribution")
+DISTRIBUTION = "distribution"
 
 
 def schema() -> Schema:
@@ -215,69 +215,84 @@ def _names(algorithms: Iterable[type[Algorithm]]) -> list[str]:
     return [algorithm.name for algorithm in algorithms]
 
 
-EITHER: Schema = {"anyOf": [{"required": ["step"]}, {"required": ["decay"]}]}  # either makes a mean one of every step
 NEVER = {"const": False}
+SLOT: Schema = {"required": ["slot"]}
+EITHER: Schema = {"anyOf": [SLOT, {"required": ["decay"]}]}  # either makes a mean another than one of all so far
+PLACED: Schema = {"anyOf": [{"required": ["group"]}, {"required": ["cell"]}]}
+EVENTS: Schema = {"properties": {"unit": {"const": "event"}}, "required": ["unit"]}
 
 
 def _has(form: Form) -> Schema:
     """JSON Schema that holds for the metrics of a form."""
+    relation, means = ADD_REMOVE if form.is_hidden else VALUES, [*forms.MEAN.statistics]
     if form is forms.MEAN:
-        return _is(VALUES, *form.statistics, **{"not": EITHER})
+        return _is(relation, *means, **{"not": EITHER})
     if form is forms.SUMS:
-        of_steps = [name for name in form.statistics if name not in forms.MEAN.statistics]
-        return _is(VALUES, anyOf=[_is(None, *of_steps), _is(None, *forms.MEAN.statistics, **EITHER)])
-    return _is(ADD_REMOVE if form.is_hidden else VALUES, *form.statistics)
+        others = [name for name in form.statistics if name not in means]
+        decayed = _is(None, *means)
+        decayed["required"].append("decay")
+        return _is(relation, anyOf=[_is(None, *others), decayed], **{"not": SLOT})
+    return _is(relation, *form.statistics, **({"allOf": [SLOT]} if form.is_slotted else {"not": SLOT}))
 
 
 def _of_form(form: Form) -> Schema:
     """Conditional schema of a form: keys refused, keys needed, algorithms, unit."""
     lacked = [key for block in form.lacks for key in block.keys]
-    keys: dict[str, Schema] = {"algorithm": {"enum": _names(form.algorithms)}}
+    keys: dict[str, Schema] = {} if form.is_hidden else {"algorithm": {"enum": _names(form.algorithms)}}
     if "withheld" in lacked:
         keys["withheld"] = NEVER
-    keys |= {"max_groups_per_user": {"const": 1}} if form.cadence == "slot" else {"unit": {"not": {"const": USER_SLOT}}}
-    needs = ["start"] if form.is_hidden else []
-    if form is not forms.HIDDEN:  # which has step or every
-        needs.append(form.cadence)
+    if not form.is_slotted:
+        keys["unit"] = {"not": {"const": USER_SLOT}}
+    needs = [*(["start"] if form.is_hidden else []), *([] if form.is_slotted else ["every"])]
     return _when(_has(form), without=[key for key in lacked if key != "withheld"], needs=needs, **keys)
 
 
 def _of_metrics() -> Iterable[Schema]:
+    slotted = [*forms.CELLS.statistics]
     for relation, of_relation in forms.FORMS.items():
         names = [name for name in STATISTICS if any(name in form.statistics for form in of_relation)]
-        yield _when(_is(relation), statistic={"enum": names})
+        allowed = [name for name in names if name != DISTRIBUTION or relation == ADD_REMOVE]
+        yield _when(_is(relation, **{"not": SLOT}), statistic={"enum": allowed})
+    yield _when(SLOT, statistic={"enum": slotted})
     yield from map(_of_form, forms.ALL)
-    yield _when(_is(ADD_REMOVE), without=["max_gap"], value={"type": "string"})
-    others = [name for name in STATISTICS if name not in DISTRIBUTIONS]
-    yield _when(_is(None, *others), without=forms.BINS.keys)
-    yield _when(_is(VALUES, *PER_SLOT[1:]), without=("spread_share",), algorithm={"enum": _names(forms.FOR_CELLS)})
-    yield _when({"required": ["spread_share"]}, without=("prior",), algorithm={"const": "best"})
-    yield _when(_is(VALUES, *PER_SLOT), prior={"const": FEW_USERS})
-    scattered = _is(VALUES, *PER_SLOT)
-    scattered["required"].append("sigma")
-    few = {"properties": {"algorithm": {"const": FEW_USERS}}, "required": ["algorithm"]}
-    yield {"if": scattered, "then": {"anyOf": [few, {"required": ["prior"]}]}}
+    yield _when(_is(ADD_REMOVE), value={"type": "string"})
+    yield _when(_is(None, *(name for name in STATISTICS if name != DISTRIBUTION)), without=forms.BINS.keys)
+    yield from _of_slots(slotted)
     yield _when(_is(VALUES, "count"), without=("simultaneous",))
-    yield _when(_is(VALUES, "sum", "count"), clamp=NEVER)
     around = {"enum": _names(WITH_PRIOR)}
     has_prior = _is(VALUES, "mean", **{"not": EITHER})
     has_prior["required"].append("prior")
     yield _when(has_prior, needs=["algorithm"], algorithm=around)
     yield _when({"properties": {"algorithm": around}, "required": ["algorithm"]}, needs=["prior"])
     # Where presence is protected.
-    cadence: Schema = {"oneOf": [{"required": ["step"]}, {"required": ["every"]}]}
-    yield {"if": _is(ADD_REMOVE, *forms.HIDDEN.statistics), "then": cadence}
     yield _when(_is(ADD_REMOVE, **{"not": {"required": ["clip"]}}), without=("users",))
     unclipped = [name for name, cls in forms.HIDDEN.statistics.items() if cls not in (Mean, Sum)]
     yield _when(_is(ADD_REMOVE, *unclipped), without=("clip",))
-    unclamped = [
-        name
-        for name in (*forms.HIDDEN.statistics, *PER_SLOT)
-        if name in DISTRIBUTIONS or name in ("sum", *WITHOUT_VALUES)
-    ]
-    yield _when(_is(ADD_REMOVE, *unclamped), without=("clamp",))
-    # Values, and their range.
-    yield _when(_is(ADD_REMOVE, *WITHOUT_VALUES), without=("range",))
+    yield from _of_values()
+    yield from _of_limits(slotted)
+    yield {"not": {"required": ["cell", "group"]}}
+    yield _when({"not": PLACED}, without=("groups", "selection", "max_groups", "across_cells"))
+    yield _when({"required": ["groups"]}, without=("selection",))
+    yield _when(_is(ADD_REMOVE, **PLACED, **{"not": {"required": ["groups"]}}), needs=["delta"])
+
+
+def _of_slots(slotted: list[str]) -> Iterable[Schema]:
+    """What algorithms of slots take under relation values."""
+    others = [name for name in slotted if name != "mean"]
+    algorithms = {"enum": _names(forms.FOR_CELLS)}
+    yield _when(_is(VALUES, *others, allOf=[SLOT]), without=("spread_share",), algorithm=algorithms)
+    yield _when({"required": ["spread_share"]}, without=("prior",), algorithm={"const": "best"})
+    yield _when(_is(VALUES, allOf=[SLOT]), prior={"const": FEW_USERS})
+    few = {"properties": {"algorithm": {"const": FEW_USERS}}, "required": ["algorithm"]}
+    scattered = _is(VALUES, allOf=[SLOT, {"required": ["sigma"]}])
+    yield {"if": scattered, "then": {"anyOf": [few, {"required": ["prior"]}]}}
+
+
+def _of_values() -> Iterable[Schema]:
+    """Values, their range, and the clamp of estimates."""
+    yield _when(_is(None, *WITHOUT_VALUES), without=forms.WITHOUT_VALUES.keys)
+    yield _when(_is(None, "sum"), without=("clamp",))
+    yield _when(_is(ADD_REMOVE, DISTRIBUTION), without=("clamp",))
     with_values = [name for name in STATISTICS if name not in WITHOUT_VALUES]
     yield _when(_is(None, *with_values), needs=["value"])
     no_predicate = {"anyOf": [{"type": "array"}, {"pattern": f"^[^{''.join(sorted(SIGNS))}]*$"}]}
@@ -286,14 +301,16 @@ def _of_metrics() -> Iterable[Schema]:
     yield _when(said, needs=["range"])
     yield _when(_is(VALUES, *(name for name in STATISTICS if name != "count")), needs=["epsilon"])
     yield _when(_is(ADD_REMOVE), needs=["epsilon"])
-    events = {"properties": {"unit": {"const": "event"}}, "required": ["unit"]}
-    yield _when(events, without=("max_contributions", "sigma"), max_groups_per_user={"const": 1})
-    yield _when({"not": events}, without=("max_events_per_user",), needs=["max_contributions"])
-    yield {"not": {"required": ["cell", "group"]}}
-    placed: Schema = {"anyOf": [{"required": ["group"]}, {"required": ["cell"]}]}
-    yield _when({"not": placed}, without=("groups", "selection", "max_cells", "across_cells"))
-    yield _when({"required": ["groups"]}, without=("selection",))
-    yield _when(_is(ADD_REMOVE, **placed, **{"not": {"required": ["groups"]}}), needs=["delta"])
+
+
+def _of_limits(slotted: list[str]) -> Iterable[Schema]:
+    """Limits of a unit's samples: in each group of a mean of all so far, or of a slot under relation values; in all."""
+    each = {"anyOf": [_is(VALUES, *slotted, allOf=[SLOT]), _is(VALUES, "mean", **{"not": EITHER})]}
+    in_groups: Schema = {"allOf": [PLACED, each, {"not": EVENTS}]}
+    yield _when(EVENTS, without=("max_contributions", "max_per_group", "max_groups", "sigma"))
+    yield _when({"not": EVENTS}, without=("max_events_per_user",))
+    yield _when(in_groups, without=("max_contributions",), needs=["max_per_group"])
+    yield _when({"not": {"anyOf": [in_groups, EVENTS]}}, without=("max_per_group",), needs=["max_contributions"])
 
 
 def _of_decay(kind: str) -> Schema:

@@ -48,7 +48,6 @@ DURATIONS = frozenset(
         "every",
         "lateness",
         "max_ahead",
-        "step",
         "life",
         "horizon",
         "length",
@@ -75,8 +74,8 @@ FORMS = {
 }  # fmt: skip
 # Keys that are refused elsewhere than by a form's blocks, by column.
 LACKED: Mapping[str, tuple[str, ...]] = {
-    "mean": ("step", "decay"), "per slot": (*forms.EVENT_LIMIT.keys, "max_groups_per_user"),
-    "add-remove": ("max_gap",), "add-remove, per slot": ("max_gap", "max_groups_per_user"),
+    "mean": ("slot", "decay"), "of every step": ("slot", "max_per_group"), "per slot": forms.EVENT_LIMIT.keys,
+    "add-remove": ("slot", "max_per_group"), "add-remove, per slot": ("max_per_group",),
 }  # fmt: skip
 
 

@@ -48,7 +48,7 @@ max_contributions = {cap}
 MEAN = 'statistic = "mean"\nvalue = "amount"\nrange = [0, 200]\n'
 COUNT = 'statistic = "count"\n'
 VALUES = f'every = "{{every}}"\nusers = 25000\nlife = "{DAYS}d"\n'
-PRESENCE = 'relation = "add-remove"\nstep = "{every}"\nstart = {start}\nend = {end}\n'
+PRESENCE = 'relation = "add-remove"\nevery = "{every}"\nstart = {start}\nend = {end}\n'
 FIRST, LAST = (datetime(*day, tzinfo=UTC).timestamp() for day in ((1997, 1, 1), (1998, 7, 1)))
 
 
@@ -149,7 +149,7 @@ def tables() -> str:
 {table(["m", "left out", *parts, "noise of a count, `add-remove`"], by_cap(shop))}
 **By the cadence**, m = {CAP}, in dollars:
 
-{table(["`every` or `step`", "releases", *parts], by_cadence(shop))}
+{table(["`every`", "releases", *parts], by_cadence(shop))}
 """
 
 

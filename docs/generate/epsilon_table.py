@@ -40,7 +40,7 @@ max_contributions = {cap}
 STATISTICS = {"mean": 'statistic = "mean"\nvalue = "value"\nrange = [0, {width}]\n', "count": 'statistic = "count"\n'}
 RELATIONS = {
     "values": 'every = "1d"\nusers = {users}\n',
-    "add-remove": 'relation = "add-remove"\nstep = "1d"\nstart = "2027-01-01"\nend = "2028-01-01"\n',
+    "add-remove": 'relation = "add-remove"\nevery = "1d"\nstart = "2027-01-01"\nend = "2028-01-01"\n',
 }
 
 

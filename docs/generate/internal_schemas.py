@@ -132,11 +132,8 @@ def _release_changelog() -> Schema:
     )  # fmt: skip
     head = table(
         "Head of a group", "What a group has released; its statistic's state.",
-        {
-            "seq": COUNT, "chain": HASH, "releaser": {"type": "array"}, "next": either(INTEGER, NULL),
-            "active": INTEGER, "tick": INTEGER,
-        },
-        ("next", "active", "tick"),
+        {"seq": COUNT, "chain": HASH, "releaser": {"type": "array"}, "next": INTEGER, "active": INTEGER},
+        ("next", "active"),
     )  # fmt: skip
     kinds = {
         "head": _entry("h", "the head of a group", row(key), head),
@@ -144,8 +141,6 @@ def _release_changelog() -> Schema:
                        row(INTEGER, TEXT, COUNT, COUNT, COUNT, total, SEAL) | {"minItems": 6}),
         "run": _entry("r", "contributions of one message that wait for their tick: group, tick, how many came before",
                       row(key, INTEGER, COUNT), rows(either(row(INTEGER, TEXT, COUNT, COUNT, COUNT, total), SEAL))),
-        "waiting": _entry("w", "one of them, as formats 1 and 2 have it: group, tick, time, pseudonym, number, level",
-                          row(key, INTEGER, INTEGER, pseudonym, COUNT, COUNT), row(COUNT, total)),
         "sums": _entry("p", "sums that wait for their tick: group, tick, chunk", row(key, INTEGER, COUNT), rows(total)),
         "reached": _entry("s", "how far the closing of a metric has got", row(LABEL), row(INTEGER, TEXT)),
         "hidden": _entry("c", "a group that is not shown yet", either(row(key), row(key, INTEGER)), {"type": "array"}),

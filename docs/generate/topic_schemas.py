@@ -25,6 +25,7 @@ from docs.generate.json_schema import (
     said,
     table,
 )
+from shoal.mechanisms.parts.by import TwoSided
 from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.config.forms import ALGORITHMS
 from shoal.models.records import CLIP, SHOWN
@@ -134,7 +135,7 @@ def release(
         | (FREE if "mechanism" in details and "const" in details["mechanism"] else GUARANTEE)
         | {
             "relation": said("What of the unit is hidden.", {"const": relation}),
-            "algorithm": said("How it was made.", {"enum": list(ALGORITHMS)}),
+            "algorithm": said("How it was made.", {"enum": [*ALGORITHMS, TwoSided.name]}),
             "version": VERSION,
         }
         | details
@@ -161,23 +162,24 @@ def _releases() -> Schema:
                         ("mechanism", "waiting", "withheld"), **gaussian),
         "mean-of-several": release("a mean of several coordinates", VALUES, [SEVERAL, NOTHING], {"samples": SAMPLES},
                                    of_mean, ("mechanism", "waiting", "withheld"), **gaussian),
-        "stepped": release("a sum, mean or variance of steps", VALUES, [ONE, NOTHING], {"samples": DECAYED},
+        "stepped": release("a sum or mean of steps", VALUES, [ONE, NOTHING], {"samples": DECAYED},
                            step | {"nodes": NODES}, ("nodes",)),
+        "variance": release("mean and variance of steps", VALUES, [TWO, NOTHING], {"samples": DECAYED}, step),
         "count": release("a count, which is exact", VALUES, [ONE], {"samples": DECAYED},
                          {"mechanism": said("No noise is added.", {"const": "exact"}), "nodes": NODES}, ("nodes",)),
-        "slot-mean": release("a mean per slot", VALUES, [ONE, NOTHING], CELL,
+        "mean-per-slot": release("a mean per slot", VALUES, [ONE, NOTHING], CELL,
                              cell | {"error": error, "degradation": DEGRADATION}),
-        "slot-mean-of-several": release("a mean of several coordinates per slot", VALUES, [SEVERAL, NOTHING], CELL,
+        "mean-of-several-per-slot": release("a mean of several coordinates per slot", VALUES, [SEVERAL, NOTHING], CELL,
                                         cell | {"error": errors, "degradation": DEGRADATION}),
-        "slot-mean-variance": release("mean and variance per slot", VALUES, [TWO, NOTHING], CELL,
+        "variance-per-slot": release("mean and variance per slot", VALUES, [TWO, NOTHING], CELL,
                                       cell | {"error": error_of_two, "degradation": DEGRADATION}),
-        "slot-distribution": release("a distribution per slot", VALUES, [DISTRIBUTION, NOTHING], CELL,
+        "distribution-per-slot": release("a distribution per slot", VALUES, [DISTRIBUTION, NOTHING], CELL,
                                      cell | {"error": error, "degradation": DEGRADATION}),
         "noisy-count": release("a count of samples or users, or a sum, where presence is protected", ADD_REMOVE,
                                [ONE], {}, step),
         "noisy": release("a mean or sum where presence is protected", ADD_REMOVE, [ONE, UNKNOWN, NOTHING], NOISY,
                          step | clip, ("clip",)),
-        "noisy-mean-variance": release("mean and variance where presence is protected", ADD_REMOVE, [TWO, UNKNOWN_TWO],
+        "noisy-variance": release("mean and variance where presence is protected", ADD_REMOVE, [TWO, UNKNOWN_TWO],
                                        NOISY, step),
         "noisy-distribution": release("a distribution where presence is protected", ADD_REMOVE,
                                       [DISTRIBUTION, UNKNOWN_DISTRIBUTION, NOTHING], NOISY, step),

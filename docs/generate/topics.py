@@ -58,11 +58,11 @@ TOPICS = (
 # Of each kind of release and activation, a case of the golden corpus and its metric.
 RELEASES = {
     "mean": ("naive", "naive"), "mean-of-several": ("three coordinates", "full"), "stepped": ("window", "sum"),
-    "count": ("window", "count"), "slot-mean": ("hexagons", "hexagons"),
-    "slot-mean-of-several": ("few users with several values", "plane"),
-    "slot-mean-variance": ("mean and variance", "both"),
-    "slot-distribution": ("noise intervals of several releases", "shares"), "noisy-count": ("presence", "count"),
-    "noisy": ("presence", "mean"), "noisy-mean-variance": ("presence", "both"),
+    "variance": ("variance", "window"), "count": ("window", "count"), "mean-per-slot": ("hexagons", "hexagons"),
+    "mean-of-several-per-slot": ("few users with several values", "plane"),
+    "variance-per-slot": ("mean and variance", "both"),
+    "distribution-per-slot": ("noise intervals of several releases", "shares"), "noisy-count": ("presence", "count"),
+    "noisy": ("presence", "mean"), "noisy-variance": ("presence", "both"),
     "noisy-distribution": ("presence in bins", "few"),
 }  # fmt: skip
 ACTIVATIONS = {
@@ -71,7 +71,7 @@ ACTIVATIONS = {
 }  # fmt: skip
 CLUSTER = "keys that are found"  # of what is internal
 ENTRIES = {
-    "head": b"h", "kept": b"k", "run": b"r", "waiting": b"w", "sums": b"p", "reached": b"s",
+    "head": b"h", "kept": b"k", "run": b"r", "sums": b"p", "reached": b"s",
     "hidden": b"c", "mark": b"\x00",
 }  # fmt: skip
 

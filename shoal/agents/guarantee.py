@@ -16,7 +16,8 @@ from shoal.models import loss_words as words
 from shoal.models.config.file import Config
 from shoal.models.config.unit import most_steps, parse_unit
 from shoal.models.loss_words import LossWords, loss_words
-from shoal.stream.parameters import canonical, person_in
+from shoal.models.parameters import person_in
+from shoal.stream.parameters import canonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ def guarantee(metric: Metric) -> str:
     """The guarantee of one metric.
 
     >>> from shoal.models.config.metric import MetricSection
-    >>> public = dict(name="a", topic="b", user="c", statistic="count", step="1h", epsilon=1, max_contributions=9)
+    >>> public = dict(name="a", topic="b", user="c", statistic="count", every="1h", epsilon=1, max_contributions=9)
     >>> guarantee(MetricSection.model_validate(public).parts)[:37]
     'a count is exact, public and for free'
     """
@@ -120,7 +121,7 @@ def _loss(config: Config, unit: Unit, total: Loss) -> Iterator[str]:
 def _persons(config: Config) -> dict[str, str]:
     """The user field of each topic that names a person."""
     found: dict[str, str] = {}
-    for metric in config.metric:
+    for metric in config.metrics:
         found |= person_in(canonical(metric))
     return found
 

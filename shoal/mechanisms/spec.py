@@ -2,6 +2,5 @@
 
 FEW_USERS = "few-users"
 DISTRIBUTION = "distribution"  # statistic
-PER_SLOT = ("slot-mean", "slot-mean-variance", "slot-distribution")  # statistics
 PATTERN = "who contributes when, and in which group, is public"
 VALUES, ADD_REMOVE = "values", "add-remove"  # relations

@@ -3,7 +3,7 @@
 Guarantee    changes no loss: what came is pattern, and the number that the value rests on is in the release already
 Relation     values: who contributes when, and in which group, is public
 Came         a sample whose effective time is before the release and which was not refused: it counts, or waits in an
-             open block, or for a prior, or is over `max_contributions`, `max_groups_per_user` or `max_events_per_user`
+             open block, or for a prior, or is over `max_contributions`, `max_groups` or `max_events_per_user`
 Releases     none is added and none changed: a tick in which nothing but such samples came has no release, is no tick of
              the mean, and is told by the next release
 State        one integer in each group, also in one that all samples were left out of

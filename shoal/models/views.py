@@ -42,7 +42,7 @@ ESTIMATES = VERSION | {
     "until; NULL where that is the beginning of the stream, or where samples count less and less",
     "until": "its end: that of the tick, step or slot. ISO 8601 text in UTC, which sorts as time does",
     "statistic": "which statistic it is, as the configuration says: mean, sum, count, ...",
-    "part": "which number of the release it is: value; mean or variance of mean-variance; quantile, histogram or cdf "
+    "part": "which number of the release it is: value; mean or variance of a variance; quantile, histogram or cdf "
     "of a distribution",
     "field": "the field of the event that it is about, or the predicate; NULL for a count of events or users",
     "quantile": "of a quantile: which one, 0.5 is the median",

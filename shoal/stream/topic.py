@@ -253,8 +253,8 @@ def _clock(index: int, identity: ClockIdentity, cadences: set[Even]) -> Clock:
 
 
 def _metric(config: Config, section: MetricSection, index: int, clock: int, secret: bytes) -> Metric:
-    digest = parameters_digest(parameters_of(config, section))
     parts = section.parts
+    digest = parameters_digest(parameters_of(config, parts))
     key = metric_key(secret, parts.name, parts.version, digest)
     mechanism = statistic_of(parts)
     return Metric(

@@ -24,8 +24,8 @@ from tests.support.desk import EVENTS, MEAN, OPTIONS, Desk, lines
 
 ROOT = Path(__file__).parents[2]
 NO_MEAN = {"algorithm": None, "users": None, "failure": None, "every": None}
-SUM = NO_MEAN | {"statistic": "sum", "step": "10s", "life": "1h"}
-SLOT = NO_MEAN | {"statistic": "slot-mean", "slot": "10s"}
+SUM = NO_MEAN | {"statistic": "sum", "every": "10s", "life": "1h"}
+SLOT = NO_MEAN | {"statistic": "mean", "slot": "10s"}
 TWO_SIDED = SUM | {"relation": "add-remove", "start": "1970-01-01"}
 
 
@@ -117,8 +117,8 @@ def test_what_has_no_events_has_no_lane(tmp_path: Path, arguments: tuple[str, ..
         ({"algorithm": "sharp"}, {}),
         (SUM, {}),
         (TWO_SIDED, {}),
-        (SLOT, {"m": 'statistic = "slot-mean"'}),
-        (SLOT | {"cell": {"h3": 3, "lat": "lat", "lon": "lon"}, "max_cells": 2}, {"m": "cell"}),
+        (SLOT, {"m": "slot"}),
+        (SLOT | {"cell": {"h3": 3, "lat": "lat", "lon": "lon"}, "max_groups": 2}, {"m": "cell"}),
         ({"value": ("x", "y"), "range": ((0, 1), (0, 1))}, {"m": "several values"}),
         (SUM | {"value": "x > 1", "range": None}, {"m": "a condition as its value"}),
         ({"algorithm": "sharp", "sigma": 3, "max_contributions": 16}, {"m": "sigma"}),
@@ -148,8 +148,8 @@ def test_a_check_says_who_would_take_the_events_in(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     desk = Desk(tmp_path)
-    lacks = {"readings": {"lacks": {"level": 'statistic = "slot-mean"'}}}
-    twin = 'readings: the twin, because the kernel does not support statistic = "slot-mean" of metric "level"'
+    lacks = {"readings": {"lacks": {"level": "slot"}}}
+    twin = 'readings: the twin, because the kernel does not support slot of metric "level"'
 
     def told() -> tuple[dict[str, Any], list[dict[str, str]], int]:
         ran = CliRunner().invoke(app, ["check", str(desk.folder / "shoal.toml"), "--json"])

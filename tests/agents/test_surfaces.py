@@ -34,8 +34,8 @@ SHARED = '[[metric]]\nname = "m{number}"\ntopic = "t"\nuser = "who"\nvalue = "x"
 TIMES = 'relation = "add-remove"\nstart = 2026-01-01\nend = 2026-03-02\n'
 PERIODS = {"user-hour": (168, 8760), "user-12h": (14, 730), "user-day": (7, 365), "user-week": (2, 53)}
 SUM, SLOT = (
-    'statistic = "sum"\nstep = "1d"\n',
-    'statistic = "slot-mean"\nslot = "1h"\nalgorithm = "few-users"\nsigma = 1\n',
+    'statistic = "sum"\nevery = "1d"\n',
+    'statistic = "mean"\nslot = "1h"\nalgorithm = "few-users"\nsigma = 1\n',
 )
 GAUSSIAN = 'delta = 1e-6\ndecay = { kind = "window", length = "2d" }\n'
 
@@ -65,7 +65,7 @@ class Case:
         if self.relation == "add-remove":
             found = f'group = "g"\ndelta = {self.delta}\n' if self.delta != "0" else ""
             slot = unit == "user-slot"
-            return shared + TIMES + ('statistic = "slot-mean"\nslot = "1h"\n' if slot else SUM) + found
+            return shared + TIMES + ('statistic = "mean"\nslot = "1h"\n' if slot else SUM) + found
         if unit == "user-slot":
             return shared + (SLOT + f"delta = {self.delta}\n" if self.delta != "0" else SLOT.partition("algorithm")[0])
         return shared + SUM + (GAUSSIAN if self.delta != "0" else "")

@@ -145,11 +145,11 @@ def test_the_slot_for_speed_has_its_users_and_samples() -> None:
     sent = speed.transport(500)
     assert (sent.contributions, sent.samples) == (100, 2000)
     assert sent.samples < sent.largest * sent.contributions
-    run = speed.run("slot-mean", "best", 500)
+    run = speed.run("mean", "best", 500)
     assert run.cells == len({cell for row in speed.rows_of(500) for cell in row.total})
     assert 0 < run.first < run.seconds
     for name in (speed.SHARED, speed.VECTORS):
-        assert speed.run("slot-mean", name, 500).cells == run.cells
+        assert speed.run("mean", name, 500).cells == run.cells
 
 
 # ---------------------------------------------------------------- the page
@@ -186,7 +186,7 @@ def test_what_is_missed_is_said(quick: Path) -> None:
     text = tables(told)
     assert "| 0% of 1 within 10 %; worst ratio 1.30; 1 surely beyond | **missed** |" in text
     assert "### Where `best` misses" in text
-    assert "99.0 s at most (slot-mean, best) | **missed** |" in text
+    assert "99.0 s at most (mean, best) | **missed** |" in text
     wide = replace(found.velocities[0], ratio=1.2, algorithm="levy")
     assert "| 1.20 times the error at most (levy) | **missed** |" in tables(replace(found, velocities=[wide]))
     assert "### Where `best` misses" not in tables(replace(found, cells=[replace(row, ratio=1.0)]))

@@ -23,7 +23,7 @@ statistic = "sum"
 range = [0, 10]
 epsilon = 1
 max_contributions = 4
-step = "1h"
+every = "1h"
 """
 WINDOW = 'decay = { kind = "window", length = "8h" }\n'
 HALF = 'decay = { kind = "exponential", half_life = "6h" }\n'
@@ -33,6 +33,7 @@ ALL = 'decay = { kind = "all-windows" }\n'
 FORWARD = 'decay = { kind = "forward", exponent = 2 }\n'
 TABLE = 'decay = { kind = "table", weights = [1, 0.75, "1/3", 0.1] }\n'
 FORMULA = 'decay = { kind = "formula", weight = "1/(1+i)^4", horizon = "6h" }\n'
+COUNTS = (('"sum"', '"count"'), ("range = [0, 10]\n", ""))
 PATENT, MEANS = 'algorithm = "patent"\n', ('"sum"', '"mean"')
 STATED = ("--users", USERS, "--over", f"{HOURS}h")
 

@@ -31,13 +31,13 @@ FAMILIES = {
     "mean": 'statistic = "mean"\nevery = "1d"\n',
     "full": 'statistic = "mean"\nevery = "1d"\nalgorithm = "full"\nusers = 280\n',
     "coordinates": 'statistic = "mean"\nevery = "1d"\n',
-    "sum": 'statistic = "sum"\nstep = "1d"\ndecay = { kind = "window", length = "7d" }\n',
-    "decayed mean": 'statistic = "mean"\nstep = "1d"\ndecay = { kind = "exponential", half_life = "7d" }\n',
-    "variance": 'statistic = "variance"\nstep = "1d"\ndecay = { kind = "window", length = "7d" }\n',
-    "slot-mean": 'statistic = "slot-mean"\nslot = "1d"\n',
-    "slot-mean-variance": 'statistic = "slot-mean-variance"\nslot = "1d"\n',
-    "slot-distribution": 'statistic = "slot-distribution"\nslot = "1d"\n',
-    "few users": 'statistic = "slot-mean"\nslot = "1d"\nalgorithm = "few-users"\ndelta = 1e-6\n',
+    "sum": 'statistic = "sum"\nevery = "1d"\ndecay = { kind = "window", length = "7d" }\n',
+    "decayed mean": 'statistic = "mean"\nevery = "1d"\ndecay = { kind = "exponential", half_life = "7d" }\n',
+    "variance": 'statistic = "variance"\nevery = "1d"\ndecay = { kind = "window", length = "7d" }\n',
+    "mean per slot": 'statistic = "mean"\nslot = "1d"\n',
+    "variance per slot": 'statistic = "variance"\nslot = "1d"\n',
+    "distribution per slot": 'statistic = "distribution"\nslot = "1d"\n',
+    "few users": 'statistic = "mean"\nslot = "1d"\nalgorithm = "few-users"\ndelta = 1e-6\n',
 }
 
 
@@ -99,7 +99,7 @@ def test_noise_that_is_wider_than_the_range_is_told(folder: Path, family: str) -
         beside = {
             "sum": "sum itself (",
             "variance": "largest possible variance (3,600)",
-            "slot-distribution": "total share (1)",
+            "distribution per slot": "total share (1)",
         }.get(family, "range (")
         assert f"is wider than the {beside}" in text
         assert text.endswith("so that its releases say nothing; it needs more users, or more epsilon")
@@ -120,19 +120,19 @@ def test_an_epsilon_that_protects_little_is_told(folder: Path, family: str) -> N
     write(folder, family, "20.5")
     said = ['metric "delay": epsilon 20.5 is above 20; this budget protects little: lower it']
     assert warnings("check") == said
-    if family in ("mean", "sum", "slot-mean"):
+    if family in ("mean", "sum", "mean per slot"):
         assert warnings("plan", "--users", "2000") == said
 
 
 def test_a_count_has_no_noise_to_warn_of(folder: Path) -> None:
-    (folder / "shoal.toml").write_text(HEAD + 'statistic = "count"\nstep = "1d"\n')
+    (folder / "shoal.toml").write_text(HEAD.replace("range = [0, 120]\n", "") + 'statistic = "count"\nevery = "1d"\n')
     assert warnings("check") == []
     assert warnings("plan", "--users", "2000") == []
 
 
 def test_settings_of_which_nothing_can_be_told_are_no_reason_to_fail(folder: Path) -> None:
     # given a distribution that no release of so few users can have
-    write(folder, "slot-mean", "1")
+    write(folder, "mean per slot", "1")
     text = (folder / "shoal.toml").read_text() + "min_users = 20000\nusers = 30000\n"
     (folder / "shoal.toml").write_text(text)
     assert warnings("check") == []

@@ -30,7 +30,7 @@ time = "at"
 statistic = "count"
 epsilon = 1
 max_contributions = 4
-step = "1h"
+every = "1h"
 decay = { kind = "none" }
 """
 EVENTS = [b'{"who": "ann", "at": "2026-01-01T0%d:00:00Z"}\n' % hour for hour in range(6)]

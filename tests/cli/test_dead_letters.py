@@ -30,7 +30,7 @@ value = "{value}"
 time = "at"
 statistic = "sum"
 range = [0, 200]
-step = "1d"
+every = "1d"
 max_contributions = 8
 epsilon = 1
 """

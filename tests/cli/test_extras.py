@@ -18,7 +18,7 @@ topic = "trips"
 user = "bus"
 value = "speed"
 time = "at"
-statistic = "slot-mean"
+statistic = "mean"
 slot = "1h"
 range = [0, 65]
 epsilon = 1.0
@@ -27,7 +27,7 @@ users = 400
 """
 AUDIT = '[audit]\nurl = "{url}"\n[privacy]\nkey_file = "shoal.key"\nepsilon = 4.0\n'
 SQLITE, POSTGRESQL = AUDIT.format(url="sqlite:///shoal.db"), AUDIT.format(url="postgresql://localhost/shoal")
-CELLS = 'cell = { h3 = 8, lat = "lat", lon = "lon" }\nmax_cells = 4\n'
+CELLS = 'cell = { h3 = 8, lat = "lat", lon = "lon" }\nmax_groups = 4\n'
 
 PLACES = [
     (("demo",), "demo", "shoal demo"),
@@ -52,7 +52,7 @@ def core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     """A folder with files, where no extra is installed."""
     monkeypatch.chdir(tmp_path)
     Path("plain.toml").write_text(SQLITE + METRIC)
-    Path("cells.toml").write_text(SQLITE + METRIC + CELLS)
+    Path("cells.toml").write_text(SQLITE + METRIC.replace("max_contributions", "max_per_group") + CELLS)
     Path("postgresql.toml").write_text(POSTGRESQL + METRIC)
     Path("events.jsonl").write_text('{"bus": 1, "at": "2026-03-02T06:00:00Z", "speed": 9, "lat": 52.5, "lon": 13.4}\n')
     Path("feed.pb").write_bytes(snapshot([report("bus 1", 1_772_431_200, speed=9.0)]).SerializeToString())

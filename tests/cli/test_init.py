@@ -42,7 +42,7 @@ def test_options_make_a_configuration_a_key_a_plan_a_check_and_say_what_next(fol
     assert done.exit_code == 0, done.exception
     section = load(Path("shoal.toml")).metric[0]
     assert (section.user, section.value, section.time, section.group) == ("customer", "amount", "at", "kind")
-    assert (section.statistic, section.topic, section.name) == ("slot-mean", "visits", "amount")
+    assert (section.statistic, section.topic, section.name) == ("mean", "visits", "amount")
     assert names(folder) == ["shoal.key", "shoal.toml", "visits.csv"]
     assert Path("shoal.key").stat().st_mode & 0o077 == 0
     assert "recommended: " in done.stdout

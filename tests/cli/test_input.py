@@ -272,9 +272,9 @@ def test_sorting_keeps_the_order_of_equal_times_and_puts_those_without_a_time_la
 
 
 SUM = MEAN.replace('"mean"', '"sum"').replace(
-    'every = "1h"\n', 'step = "1h"\ndecay = { kind = "window", length = "1d" }\n'
+    'every = "1h"\n', 'every = "1h"\ndecay = { kind = "window", length = "1d" }\n'
 )
-SUM = SUM.replace('algorithm = "naive"\n', "")
+SUM = SUM.replace('algorithm = "naive"\n', "").replace("max_per_group", "max_contributions")
 
 
 @pytest.mark.parametrize("place", [0, 100, 239])

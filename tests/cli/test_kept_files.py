@@ -26,7 +26,7 @@ WRITERS = {  # what is typed, and what is read besides the deployment
     "dashboard shoal.toml --input releases.jsonl --out": "releases.jsonl",
     "dead-letters shoal.toml --reason late --out": None,
 }
-MEAN = CONFIG.replace('"slot-mean"', '"mean"').replace('slot = "1h"', 'every = "1h"\nusers = 20')
+MEAN = CONFIG.replace('slot = "1h"', 'every = "1h"\nusers = 20')
 DEPLOYMENT = ("shoal.toml", "shoal.key", "shoal.key.used", "log.db", "log.db-wal", "log.db-shm", "log.db-journal")
 
 

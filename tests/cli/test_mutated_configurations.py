@@ -36,8 +36,8 @@ ODD = [
     '""', '"x"', "0", "-1", "1.5", "1e400", "-0.0", "nan", "-inf", "9" * 30, "true", "[]", "{}", "[1]", "[[1, 2], [3]]",
     "1979-05-27", "07:32:00", '"1h"', '"-1h"', '"0s"', '"9999999999d"', '"1 / 3"', '"1/0"', '"\\u0000"', '"é"',
     '"' + "x" * 5000 + '"', "1e-300", "[0, 0]", "[1, 0]", "[nan, 1]", '{ kind = "window" }', '{ kind = "none", x = 1 }',
-    '"add-remove"', '"values"', '"user"', '"user-slot"', '"event"', '"sharp"', '"naive"', '"slot-mean"', '"variance"',
-    '"1970-01-01"', '"9999-12-31T23:59:59Z"', "0x10", "1_000", '"""x"""', "'x'", "= 1", "",
+    '"add-remove"', '"values"', '"user"', '"user-slot"', '"event"', '"sharp"', '"naive"', '"distribution"',
+    '"variance"', '"1970-01-01"', '"9999-12-31T23:59:59Z"', "0x10", "1_000", '"""x"""', "'x'", "= 1", "",
 ]  # fmt: skip
 CHARACTERS = ["\0", "\n", "\r", '"', "'", "\\", "{", "[", "#", "=", ".", "é", "\U0001f600", "\u202e", "\ufeff"]
 FOREIGN = re.compile(r"Traceback|pydantic|Error\b|NoneType|object at 0x|\bbug\b|Fraction\(")

@@ -2,16 +2,18 @@
 
 import contextlib
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
-from shoal.agents.audit.database import Database, NotMigrated, revisions
+from shoal.agents.audit.database import Database, NotMigrated
 from shoal.agents.audit.migration import upgrade
 from shoal.agents.cli.main import app
 from shoal.agents.dashboard.ledger import budget_of
+from tests.support.later_schema import LATER, NOW, later_schema
 
 CONFIG = """
 [privacy]
@@ -24,27 +26,28 @@ time = "at"
 statistic = "count"
 epsilon = 1
 max_contributions = 4
-step = "1h"
+every = "1h"
 decay = { kind = "none" }
 """
-OLD = revisions()[-2]
 REMEDY = (
-    f"[audit] url: schema not migrated, it is of an older version of shoal ({OLD}, not {revisions()[-1]}); stop "
+    f"[audit] url: schema not migrated, it is of an older version of shoal ({NOW}, not {LATER}); stop "
     "workers of that version, then run `shoal migrate CONFIG`"
 )
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def log(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A log of this version, of which the next version has come."""
     monkeypatch.chdir(tmp_path)
     Path("shoal.toml").write_text(CONFIG)
     Path("visits.jsonl").write_text('{"who": "ann", "at": "2026-01-01T00:00:00Z"}\n')
     database = Database("sqlite:///shoal.db")
     with database.write() as connection:
-        upgrade(connection, OLD)
+        upgrade(connection, NOW)
         connection.execute(text("INSERT INTO log VALUES (1, 'id', 'then')"))
     database.close()
-    return tmp_path / "shoal.db"
+    with later_schema(tmp_path_factory.mktemp("later")):
+        yield tmp_path / "shoal.db"
 
 
 def revision(log: Path) -> str:
@@ -73,7 +76,7 @@ def test_what_only_reads_says_that_migrate_helps_and_it_does(log: Path, command:
     refused = shoal(*command)
     assert isinstance(refused.exception, NotMigrated), refused.output
     assert str(refused.exception) == REMEDY
-    assert revision(log) == OLD
+    assert revision(log) == NOW
     # and it helps
     assert shoal("migrate", "shoal.toml").exit_code == 0
     assert "schema not migrated" not in str(shoal(*command).exception)
@@ -82,7 +85,7 @@ def test_what_only_reads_says_that_migrate_helps_and_it_does(log: Path, command:
 def test_the_dashboard_says_the_same(log: Path) -> None:
     with pytest.raises(NotMigrated) as refused:
         budget_of("sqlite:///shoal.db")
-    assert (str(refused.value), revision(log)) == (REMEDY, OLD)
+    assert (str(refused.value), revision(log)) == (REMEDY, NOW)
 
 
 def test_a_check_says_it_too_and_changes_nothing(log: Path) -> None:
@@ -95,7 +98,7 @@ def test_a_check_says_it_too_and_changes_nothing(log: Path) -> None:
 
 def test_what_may_write_migrates_by_itself(log: Path) -> None:
     assert shoal("budget", "shoal.toml").exit_code == 0
-    assert revision(log) == revisions()[-1]
+    assert revision(log) == LATER
 
 
 def test_a_log_from_before_the_first_release_is_refused(log: Path) -> None:

@@ -11,11 +11,11 @@ from typer.testing import Result
 
 from shoal.mechanisms.privacy.accounting import Concentrated, Loss
 from shoal.mechanisms.privacy.zcdp import largest_rho
-from tests.cli.test_units import CAP, COUNT, HEAD, METRIC, SUM, WINDOW, folder, shoal
+from tests.cli.test_units import CAP, COUNT, HEAD, SUM, WINDOW, folder, section, shoal
 
 __all__ = ["folder"]
 FEW = (
-    'statistic = "slot-mean"\nslot = "1h"\nepsilon = 1\ndelta = 1e-6\nalgorithm = "few-users"\nsigma = 1\n'
+    'statistic = "mean"\nslot = "1h"\nepsilon = 1\ndelta = 1e-6\nalgorithm = "few-users"\nsigma = 1\n'
     "max_contributions = 4\n"
 )
 
@@ -24,7 +24,7 @@ GAUSSIAN = 'delta = 1e-3\ndecay = { kind = "window", length = "60d" }\n'
 
 def asked(*metrics: str, people: int, unit: str | None = None) -> tuple[str, dict[str, Any]]:
     """The text and the JSON of a check that is asked about so many people."""
-    parts = [METRIC.format(name=f"m{number}") + lines for number, lines in enumerate(metrics)]
+    parts = [section(number, lines) for number, lines in enumerate(metrics)]
     Path("shoal.toml").write_text(HEAD + (f'unit = "{unit}"\n' if unit else "") + "".join(parts))
     results = [shoal("check", "shoal.toml", "--people", people, *more) for more in ((), ("--json",))]
     for result in results:

@@ -153,7 +153,8 @@ def test_the_recommended_settings_are_better(folder: Path) -> None:
 def test_several_values_groups_and_a_release_per_contribution(folder: Path) -> None:
     config = said(folder, {
         'value = "amount"': 'value = ["amount", "w"]', "range = [0, 10]": "range = [[0, 10], [-1, 1]]",
-        'every = "1d"': 'every = "contribution"\ngroup = "country"\nmax_groups_per_user = 2', '"naive"': '"full"',
+        'every = "1d"': 'every = "contribution"\ngroup = "country"\nmax_groups = 2', '"naive"': '"full"',
+        "max_contributions": "max_per_group",
     })  # fmt: skip
     amount, w = planned(config, "--users", 1000)
     assert (amount["field"], w["field"]) == ("amount", "w")

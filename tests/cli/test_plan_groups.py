@@ -30,12 +30,13 @@ time = "at"
 group = "carrier"
 range = [0, 10]
 epsilon = 4
-max_contributions = 4
 """
-MEAN = 'statistic = "mean"\nalgorithm = "naive"\nusers = 20\nevery = "1d"\nclamp = false\n'
-SUM = 'statistic = "sum"\nstep = "1d"\n'
-DECAYED = 'statistic = "mean"\nstep = "1d"\ndecay = { kind = "exponential", half_life = "9d" }\nclamp = false\n'
-SLOT = 'statistic = "slot-mean"\nslot = "1d"\nalgorithm = "baseline"\nclamp = false\n'
+IN_EACH, IN_ALL = "max_per_group = 4\n", "max_contributions = 4\n"
+MEAN = 'statistic = "mean"\nalgorithm = "naive"\nusers = 20\nevery = "1d"\nclamp = false\n' + IN_EACH
+SUM = 'statistic = "sum"\nevery = "1d"\n' + IN_ALL
+HALVED = 'decay = { kind = "exponential", half_life = "9d" }\n'
+DECAYED = 'statistic = "mean"\nevery = "1d"\nclamp = false\n' + HALVED + IN_ALL
+SLOT = 'statistic = "mean"\nslot = "1d"\nalgorithm = "baseline"\nclamp = false\n' + IN_EACH
 
 
 def written(folder: Path, metric: str) -> Path:
@@ -92,7 +93,7 @@ def together(errors: dict[str, float]) -> float:
 @pytest.mark.parametrize("of_a_user", [1, 2])
 def test_the_error_of_a_mean_in_a_group_is_that_foretold(tmp_path: Path, of_a_user: int) -> None:
     # given users who spread over groups, each in one or in two
-    config = written(tmp_path, MEAN + f"max_groups_per_user = {of_a_user}\n")
+    config = written(tmp_path, MEAN + f"max_groups = {of_a_user}\n")
     lines = events([20] * GROUPS, 4, of_a_user)
     plan = planned(config, "--users", 20 * GROUPS, "--samples", 4, "--over", f"{DAYS}d", "--groups", GROUPS)
     # then it is planned for those of one group
@@ -111,7 +112,7 @@ def test_the_error_of_a_mean_in_a_group_is_that_foretold(tmp_path: Path, of_a_us
 
 @pytest.mark.parametrize("cap", [4, 2])
 def test_a_sum_shares_its_cap_over_the_groups_of_a_user(tmp_path: Path, cap: int) -> None:
-    config = written(tmp_path, SUM.replace("step", "max_groups_per_user = 2\nstep")).read_text()
+    config = written(tmp_path, SUM + "max_groups = 2\n").read_text()
     (tmp_path / "shoal.toml").write_text(config.replace("max_contributions = 4", f"max_contributions = {cap}"))
     lines = events([20] * GROUPS, 4, of_a_user=2)
     plan = planned(
@@ -167,7 +168,7 @@ def test_a_file_tells_which_group_is_typical_and_which_fares_worst(tmp_path: Pat
 
 def test_users_in_too_many_groups_are_in_the_first_ones(tmp_path: Path) -> None:
     # given users who go from one group to the next, where one group is all that counts
-    config, file = written(tmp_path, MEAN + "max_groups_per_user = 1\n"), tmp_path / "events.jsonl"
+    config, file = written(tmp_path, MEAN + "max_groups = 1\n"), tmp_path / "events.jsonl"
     file.write_bytes(b"\n".join(map(orjson.dumps, events([20, 10, 10], of_a_user=2))))
     # then each is in the group of the first sample alone
     groups = planned(config, "--values", file)["groups"]
@@ -223,7 +224,7 @@ def test_a_group_that_spans_too_many_steps_is_no_reason_to_refuse_the_others(tmp
 def test_an_algorithm_that_is_refused_has_no_groups(tmp_path: Path) -> None:
     # given a grid that is too fine for sharp, which is configured
     config = written(tmp_path, MEAN.replace('"naive"', '"sharp"') + f"grid = {2**32}\n")
-    config.write_text(config.read_text().replace("max_contributions = 4", "max_contributions = 64"))
+    config.write_text(config.read_text().replace("max_per_group = 4", "max_per_group = 64"))
     plan = planned(config, "--users", 80, "--groups", 8)
     assert next(one["refused"] for one in plan["algorithms"] if one["configured"]) is not None
     assert plan["groups"] is None
@@ -237,7 +238,7 @@ def test_wrong_usage_of_groups(tmp_path: Path) -> None:
     config = written(tmp_path, MEAN)
     assert "leave out the workload" in shoal(config, "--values", "x.jsonl", "--groups", 3).stderr
     assert "give one of the two" in shoal(written(tmp_path, SLOT), "--users", 9, "--groups", 3, "--cells", 3).stderr
-    config.write_text((HEAD + MEAN).replace('group = "carrier"\n', ""))
+    config.write_text((HEAD + MEAN.replace(IN_EACH, IN_ALL)).replace('group = "carrier"\n', ""))
     refused = shoal(config, "--users", 9, "--groups", 3)
     assert refused.exit_code == 2
     assert "no metric has a group: delay" in refused.stderr

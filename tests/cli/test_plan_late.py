@@ -30,9 +30,9 @@ epsilon = 1
 max_contributions = 3
 """
 MEAN = 'statistic = "mean"\nalgorithm = "naive"\nusers = 20\nevery = "1h"\n'
-SUM = 'statistic = "sum"\nstep = "1h"\ndecay = { kind = "window", length = "2h" }\n'
+SUM = 'statistic = "sum"\nevery = "1h"\ndecay = { kind = "window", length = "2h" }\n'
 DAILY = SUM + 'unit = "user-day"\n'
-SLOT = 'statistic = "slot-mean"\nalgorithm = "baseline"\nslot = "1h"\nunit = "user-day"\nmax_slots = 24\n'
+SLOT = 'statistic = "mean"\nalgorithm = "baseline"\nslot = "1h"\nunit = "user-day"\nmax_slots = 24\n'
 SPAN = 48  # hours
 
 
@@ -123,5 +123,5 @@ def test_a_slot_of_a_plan_has_the_samples_of_its_releases(tmp_path: Path, late: 
     assert plan["workload"]["slots"] == len(releases)
     # an event of another day than the one it would count in is late, even where late events are folded
     assert sum(release["samples"] for release in releases) < 192
-    (limited,) = [tried for tried in plan["by_max_cells"] if tried["max_cells"] == 1]
+    (limited,) = [tried for tried in plan["by_max_groups"] if tried["max_groups"] == 1]
     assert limited["left_out"] == 0

@@ -25,14 +25,14 @@ topic = "trips"
 user = "bus"
 value = "speed"
 time = "at"
-statistic = "slot-mean"
+statistic = "mean"
 algorithm = "baseline"
 range = [0, 65]
 epsilon = 1
 slot = "1h"
 group = "place"
-max_contributions = 3
-max_cells = 2
+max_per_group = 3
+max_groups = 2
 """
 STATED = ("--users", 60, "--cells", 6)
 
@@ -69,7 +69,7 @@ def released(config: Path, events: Path) -> list[dict[str, Any]]:
 
 
 def at(plan: dict[str, Any], most: int) -> dict[str, Any]:
-    found: dict[str, Any] = next(one for one in plan["by_max_cells"] if one["max_cells"] == most)
+    found: dict[str, Any] = next(one for one in plan["by_max_groups"] if one["max_groups"] == most)
     return found
 
 
@@ -81,11 +81,11 @@ def of(plan: dict[str, Any], algorithm: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "left_out"),
     [
-        ([("max_cells = 2", "max_cells = 4")], 0),
+        ([("max_groups = 2", "max_groups = 4")], 0),
         ([], 0.24),
-        ([("max_cells = 2", "max_cells = 1")], 0.51),
-        ([("max_cells = 2", "max_cells = 2\nunit = 'user-2h'\nmax_slots = 1")], 0.24),
-        ([("max_cells = 2", "max_cells = 2\nacross_cells = 'split'")], 0.31),
+        ([("max_groups = 2", "max_groups = 1")], 0.51),
+        ([("max_groups = 2", "max_groups = 2\nunit = 'user-2h'\nmax_slots = 1")], 0.24),
+        ([("max_groups = 2", "max_groups = 2\nacross_cells = 'split'")], 0.31),
     ],
 )
 def test_a_file_foretells_what_its_releases_are_like(
@@ -95,7 +95,7 @@ def test_a_file_foretells_what_its_releases_are_like(
     (plan,) = planned(config, "--values", events)
     releases = released(config, events)
     # as many samples count, in as many cells. Pseudonyms decide between equals, so it may not be the very same people
-    most = plan["max_cells"]
+    most = plan["max_groups"]
     assert plan["workload"]["cells"] * plan["workload"]["slots"] == len(releases)
     all_samples = plan["workload"]["samples"] * counted(plan, releases)
     assert at(plan, most)["left_out"] == pytest.approx(left_out, abs=0.05)
@@ -115,15 +115,15 @@ def counted(plan: dict[str, Any], releases: list[dict[str, Any]]) -> float:
 
 def test_the_error_of_a_linear_algorithm_is_never_above_what_its_release_states(tmp_path: Path) -> None:
     # given nobody who is left out
-    config, events = said(tmp_path, ("max_cells = 2", "max_cells = 4")), written(tmp_path)
+    config, events = said(tmp_path, ("max_groups = 2", "max_groups = 4")), written(tmp_path)
     (plan,) = planned(config, "--values", events)
     worst = [one["error"] for one in released(config, events)]
     assert 0 < of(plan, "baseline")["error"] <= median(worst)
     assert of(plan, "best")["error"] == min(one["error"] for one in plan["algorithms"])
     # then the number of cells is where the worst cell has least error
-    least = min(one["worst_error"] for one in plan["by_max_cells"])
-    assert at(plan, plan["recommended"]["max_cells"])["worst_error"] <= 1.02 * least
-    assert [one["max_cells"] for one in plan["by_max_cells"]] == [1, 2, 4]
+    least = min(one["worst_error"] for one in plan["by_max_groups"])
+    assert at(plan, plan["recommended"]["max_groups"])["worst_error"] <= 1.02 * least
+    assert [one["max_groups"] for one in plan["by_max_groups"]] == [1, 2, 4]
     assert plan["stops_at"] in (1, 2, 3, 4)
 
 
@@ -131,7 +131,7 @@ def test_few_cells_are_recommended_where_noise_is_large_and_many_where_it_is_sma
     events = written(tmp_path)
     (noisy,) = planned(said(tmp_path, ("epsilon = 1", "epsilon = 0.01")), "--values", events)
     (clear,) = planned(said(tmp_path, ("epsilon = 1", "epsilon = 100")), "--values", events)
-    assert (noisy["recommended"]["max_cells"], clear["recommended"]["max_cells"]) == (1, 4)
+    assert (noisy["recommended"]["max_groups"], clear["recommended"]["max_groups"]) == (1, 4)
     assert clear["stops_at"] == 4
     assert "the next to leave" in shoal(tmp_path / "shoal.toml", "--values", events).stdout
 
@@ -156,22 +156,22 @@ def test_a_stated_workload_is_all_alike(tmp_path: Path) -> None:
     assert at(plan, 2)["worst_error"] == pytest.approx(1 / 10)
     assert at(plan, 2)["degradation"] == pytest.approx(1)
     assert at(plan, 1)["left_out"] == pytest.approx(1 / 2)
-    (one,) = planned(said(tmp_path, ("max_cells = 2", "max_cells = 1")), "--users", 60, "--samples", 2.5)
+    (one,) = planned(said(tmp_path, ("max_groups = 2", "max_groups = 1")), "--users", 60, "--samples", 2.5)
     assert (one["workload"]["cells"], one["workload"]["samples"]) == (1, 2.5)
     (skewed,) = planned(said(tmp_path), *STATED, "--pattern", "skewed", "--samples", 2)
     assert 1 < skewed["workload"]["samples"] < 2, "the few who have most reach the cap"
 
 
 def test_all_statistics_and_ways_are_planned(tmp_path: Path) -> None:
-    both = SLOTS.replace('"speed"\n', '"both"\n', 1).replace('"slot-mean"', '"slot-mean-variance"')
+    both = SLOTS.replace('"speed"\n', '"both"\n', 1).replace('"mean"', '"variance"')
     few = SLOTS.replace('"speed"\n', '"few"\n', 1).replace('"baseline"', '"few-users"') + 'delta = "1e-6"\n'
     prior = SLOTS.replace('"speed"\n', '"prior"\n', 1).replace('"baseline"', '"best"')
-    whole = prior.replace('"prior"', '"whole"').replace('"slot-mean"', '"slot-distribution"')
+    whole = prior.replace('"prior"', '"whole"').replace('"mean"', '"distribution"')
     prior += 'prior = "few-users"\ndelta = "1e-6"\n'
     plans = planned(said(tmp_path, others=both + few + prior + whole), *STATED)
     configured = [one["algorithm"] for plan in plans for one in plan["algorithms"] if one["configured"]]
     assert configured == ["baseline", "baseline", "few-users", "with-prior", "best"]
-    assert [plan["statistic"] for plan in plans][1::3] == ["slot-mean-variance", "slot-distribution"]
+    assert [plan["statistic"] for plan in plans][1::3] == ["variance", "distribution"]
     assert all(one["error"] > 0 and one["mechanism"] for plan in plans for one in plan["algorithms"])
 
 
@@ -185,7 +185,7 @@ def test_several_values_have_a_plan_for_each(tmp_path: Path) -> None:
     for one, other in zip(speed["algorithms"], load_["algorithms"], strict=True):
         assert other["error"] == pytest.approx(10 * one["error"])
     text = shoal(tmp_path / "shoal.toml", "--users", 400, "--cells", 2).stdout
-    assert "slot-mean of load in 0 .. 650" in " ".join(text.split())
+    assert "mean per slot of load in 0 .. 650" in " ".join(text.split())
     # a file is looked at as a release would
     events = written(tmp_path)
     lines = [orjson.loads(line) | {"load": 7} for line in events.read_bytes().splitlines()]
@@ -206,7 +206,8 @@ def test_several_values_have_a_plan_for_each(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("columns", [60, 80, 130])
 def test_the_tables_fit_the_terminal(tmp_path: Path, columns: int) -> None:
-    place = SLOTS.replace('"speed"\n', '"place"\n', 1).replace('group = "place"\n', "").replace("max_cells = 2\n", "")
+    place = SLOTS.replace('"speed"\n', '"place"\n', 1).replace('group = "place"\n', "").replace("max_groups = 2\n", "")
+    place = place.replace("max_per_group", "max_contributions")
     hexagon = SLOTS.replace('group = "place"', 'cell = { h3 = 8, lat = "lat", lon = "lon" }') + 'unit = "user"\n'
     hexagon = hexagon.replace('"speed"\n', '"hexagon"\n', 1) + "max_slots = 24\nacross_cells = 'split'\n"
     result = shoal(said(tmp_path, others=place + hexagon), *STATED, "--pattern", "skewed", columns=columns)
@@ -214,7 +215,7 @@ def test_the_tables_fit_the_terminal(tmp_path: Path, columns: int) -> None:
     assert max(map(len, result.stdout.splitlines())) <= columns
     assert "…" not in result.stdout
     flat = " ".join(result.stdout.split())
-    for words in ("recommended: max_cells 2", "nobody is in several cells", "max_slots 24", "is not protected"):
+    for words in ("recommended: max_groups 2", "nobody is in several cells", "max_slots 24", "is not protected"):
         assert words in flat
 
 
@@ -225,7 +226,7 @@ def test_cells_with_too_few_users_have_no_release(tmp_path: Path) -> None:
     assert "have no release: too few users" in shoal(tmp_path / "shoal.toml", "--values", events).stdout
     # of few cells with enough users none may be left
     for way in ("chop-user", "split"):
-        config = said(tmp_path, ("max_cells = 2", "max_cells = 1"), more=f"min_users = 14\nacross_cells = '{way}'\n")
+        config = said(tmp_path, ("max_groups = 2", "max_groups = 1"), more=f"min_users = 14\nacross_cells = '{way}'\n")
         (plan,) = planned(config, "--values", events)
         assert at(plan, 1)["no_release"] > 0.9
         assert shoal(config, "--values", events).exit_code == 0

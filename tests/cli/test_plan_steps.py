@@ -18,6 +18,7 @@ from tests.cli.plan_cases import METRIC as MEAN
 from tests.cli.plan_steps_cases import (
     ALL,
     ALPHA,
+    COUNTS,
     FORMULA,
     FORWARD,
     HALF,
@@ -52,7 +53,8 @@ def test_the_noise_foretold_is_that_of_every_release(
     tmp_path: Path, statistic: str, algorithm: str, decay: str
 ) -> None:
     # given a workload that is stated, and a file that is like it
-    config = said(tmp_path, (decay or 'decay = { kind = "none" }\n') + algorithm, ('"sum"', f'"{statistic}"'))
+    changes = COUNTS if statistic == "count" else (('"sum"', f'"{statistic}"'),)
+    config = said(tmp_path, (decay or 'decay = { kind = "none" }\n') + algorithm, *changes)
     (plan,) = planned(config, *STATED)
     found = of(plan, "patent" if algorithm else "sharp")
     # when its releases are made
@@ -120,7 +122,7 @@ def test_the_noise_of_a_variance_is_foretold_for_a_mean_half_way_to_an_end(
     foretold = of(plan, "patent" if algorithm else "sharp")["over_time"][-1]
     last = run(config)[-1]
     assert foretold["samples"] == pytest.approx(last["samples"], rel=1e-5)
-    assert foretold["noise_sd"] == pytest.approx(last["noise_sd"] * math.sqrt(2), rel=0.05)
+    assert foretold["noise_sd"] == pytest.approx(last["noise_sd"]["variance"] * math.sqrt(2), rel=0.05)
     # and what the plan says is in square units
     text = shoal(config, *STATED).stdout
     assert "variance of amount in 0 .. 10" in text
@@ -259,7 +261,7 @@ def test_without_a_time_it_is_long_enough_for_the_decay(tmp_path: Path) -> None:
         (WINDOW, (MEANS,), "8 releases within ± 0.625 "),
         ("delta = 1e-6\n" + WINDOW, (), None),
         (WINDOW, (('"sum"', '"variance"'),), None),
-        ("", (('"sum"', '"count"'),), None),
+        ("", COUNTS, None),
         ("", (("epsilon = 1", "epsilon = 9"),), None),
     ],
 )

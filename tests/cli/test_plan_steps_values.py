@@ -73,7 +73,7 @@ def test_caps_of_a_file_are_those_of_a_unit_in_all_groups_together(
 ) -> None:
     # given users with 3 samples in one group and 3 in another, and a release of everything
     rows = events(6, groups=2)
-    changes = f'unit = "{unit}"\n' + (f"max_contributions = {cap}\nmax_groups_per_user = {groups}\n" if cap else "")
+    changes = f'unit = "{unit}"\n' + (f"max_contributions = {cap}\nmax_groups = {groups}\n" if cap else "")
     config = said(tmp_path, 'group = "country"\n' + HALF.replace("6h", "30d"), ("max_contributions = 4\n", changes))
     (plan,) = planned(config, "--values", written(tmp_path, rows))
     # then as many count as in its releases

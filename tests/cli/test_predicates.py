@@ -29,7 +29,7 @@ time = "at"
 statistic = "sum"
 epsilon = 1e6
 max_contributions = 5
-step = "1d"
+every = "1d"
 """
 ROWS = """who,amount,country,at
 ann,120,DE,2024-01-01
@@ -89,7 +89,8 @@ def test_how_many_satisfy_it_is_released_and_fields_of_another_kind_are_dead_let
 
 
 def test_a_mean_of_a_predicate_is_a_share(folder: Path) -> None:
-    config = said(folder, ('"sum"', '"mean"'), ("amount>100 and country=='DE'", "amount > 100"))
+    decayed = ('every = "1d"', 'every = "1d"\ndecay = { kind = "none" }')
+    config = said(folder, ('"sum"', '"mean"'), ("amount>100 and country=='DE'", "amount > 100"), decayed)
     assert shoal("run", config, "--input", folder / "events.jsonl", "--output", folder / "out.jsonl").exit_code == 0
     assert [release["value"] for release in lines(folder / "out.jsonl")][:1] == [pytest.approx(1, abs=1e-3)]
 
@@ -134,16 +135,20 @@ def test_plans_are_for_values_of_0_and_1(folder: Path) -> None:
 def test_it_is_told_from_a_field_of_that_name(folder: Path) -> None:
     """A version registered when all texts were names of fields cannot go on as the sum of a predicate."""
     config = load(said(folder))
-    text = orjson.loads(parameters_of(config, config.metric[0]))
-    assert text["value"] == {"predicate": "(amount > 100) and (country == 'DE')", "fields": ["amount", "country"]}
-    assert text["range"] == ["0", "1"]
+    text = orjson.loads(parameters_of(config, config.metric[0].parts))
+    values = text["of"]["values"]
+    said_so = "(amount > 100) and (country == 'DE')"
+    assert values["fields"] == {
+        "kind": "Fields", "names": [said_so], "predicate": {"text": said_so, "fields": ["amount", "country"]},
+    }  # fmt: skip
+    assert values["ranges"] == [["0", "1"]]
     assert statistic_of(config.metric[0].parts).grids[0].high == 1
 
 
 @pytest.mark.parametrize(
     ("before", "after", "refusal"),
     [
-        ('step = "1d"', 'step = "1d"\nrange = [0, 2]', "range must be [0, 1], or left out: a predicate is 1 where it"),
+        ('every = "1d"', 'every = "1d"\nrange = [0, 2]', "range must be [0, 1], or left out: a predicate is 1 where"),
         ('"sum"', '"count"', "value of a count is no predicate, for a count is public; use statistic sum"),
         (
             "\"amount>100 and country=='DE'\"",

@@ -35,7 +35,7 @@ relation = "add-remove"
 range = [0, 100]
 epsilon = 1
 max_contributions = 4
-step = "1h"
+every = "1h"
 start = "2024-01-01"
 end = "2024-01-02"
 """
@@ -237,6 +237,7 @@ def test_what_a_run_lacks_or_may_not_tell_is_refused(
 
 
 VALUES = CONFIG.replace('groups = ["a", "b"]\n', "").replace('relation = "add-remove"\n', "").split("start = ")[0]
+VALUES = VALUES.replace("max_contributions", "max_per_group")
 
 
 @pytest.mark.parametrize(

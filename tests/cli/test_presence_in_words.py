@@ -34,7 +34,7 @@ time = "at"
 relation = "add-remove"
 statistic = "mean"
 range = [0, 200]
-step = "1d"
+every = "1d"
 start = 2026-01-01
 life = "365d"
 epsilon = 1
@@ -128,7 +128,7 @@ def test_keys_that_nobody_declared_say_how_many_people_they_need_and_what_they_c
         f"about {crossing.threshold(1)} have come to it, each a person ({crossing.threshold(2920)} at 8 times the "
         "life); a person counts so for its first key, and with its samples in every key that is shown"
     ) in text
-    text, _ = checked(METRIC + FOUND + "selection = { epsilon = 0.5, keys = 3 }\n")
+    text, _ = checked(METRIC + FOUND + "selection = { epsilon = 0.5 }\nmax_groups = 3\n")
     assert "found with epsilon = 0.5 of that and its delta" in text
     assert "counts so for its first 3 keys" in text
     text, _ = checked(METRIC + DECLARED)
@@ -294,7 +294,7 @@ def test_users_are_counted_once_per_key(folder):
     text = METRIC.replace('"mean"', '"users"').replace('value = "amount"\n', "").replace("range = [0, 200]\n", "")
     noises = []
     for keys in (1, 4):
-        said_so, _ = checked(text + DECLARED + f"max_groups_per_user = {keys}\n")
+        said_so, _ = checked(text + DECLARED + f"max_groups = {keys}\n")
         noises.append(float(said_so.partition("the value has noise of standard deviation ")[2].partition(" ")[0]))
     assert math.isclose(noises[1], 4 * noises[0], rel_tol=0.02)
 

@@ -32,7 +32,7 @@ user = "bus"
 value = "speed"
 time = "at"
 relation = "add-remove"
-statistic = "slot-mean"
+statistic = "mean"
 range = [0, 64]
 slot = "1h"
 start = 2026-03-02T06:00:00Z
@@ -79,7 +79,7 @@ def test_a_check_says_whose_presence_is_hidden_and_which_cells_are_shown(folder)
     assert "the 2 cells of groups are public, and released in every slot from start on whether anybody is there" in text
     text, _ = checked(METRIC + 'unit = "user"\n')
     assert "at most 4 samples of a person count, over all slots together; the number of samples" in text
-    text, _ = checked(METRIC + FOUND + 'unit = "user-day"\nselection = { keys = 3 }\n')
+    text, _ = checked(METRIC + FOUND + 'unit = "user-day"\nmax_groups = 3\n')
     assert "counts so for the first 3 cells of slots that they are in" in text
 
 
@@ -140,7 +140,7 @@ def test_the_share_that_is_configured_has_a_row_of_its_own(folder):
 
 
 def test_a_plan_of_a_distribution_says_how_far_shares_are_off(folder):
-    metric = METRIC.replace("slot-mean", "slot-distribution")
+    metric = METRIC.replace('"mean"', '"distribution"')
     Path("shoal.toml").write_text(HEAD + metric)
     stated = ("plan", "shoal.toml", "--users", 4000, "--samples", 4)
     text, (fields,) = said(*stated).stdout, json.loads(said(*stated, "--json").stdout)["metrics"]

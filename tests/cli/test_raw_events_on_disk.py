@@ -11,7 +11,7 @@ from tests.support.desk import EVENTS, MEAN, Desk, changed, lines
 from tests.support.workers import wait_until
 
 # 240 releases are more than a pipe holds: nobody reads them, so the run waits for ever.
-FILLS_A_PIPE = MEAN.replace('"1h"', '"1m"').replace("max_contributions = 4", "max_contributions = 12")
+FILLS_A_PIPE = MEAN.replace('"1h"', '"1m"').replace("max_per_group = 4", "max_per_group = 12")
 REFUSED = changed(x=lambda _: "secret")
 LETTERS = ("--dead-letters", "dead.jsonl")
 

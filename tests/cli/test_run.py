@@ -162,7 +162,8 @@ def test_an_open_stream_may_be_continued(folder):
 
 
 def test_a_release_per_contribution_comes_in_order_of_time(folder):
-    text = CONFIG.replace('"1d"', '"contribution"') + 'group = "who"\nlateness = "2d"\n'
+    text = CONFIG.replace('"1d"', '"contribution"').replace("max_contributions", "max_per_group")
+    text += 'group = "who"\nlateness = "2d"\n'
     (folder / "shoal.toml").write_text(text)
     write(folder / "mixed.jsonl", [EVENTS[2], EVENTS[0], EVENTS[1], EVENTS[4]])
     releases = run(folder, "mixed.jsonl")
@@ -252,6 +253,7 @@ def test_two_coordinates_are_released_as_lists_and_audited(folder: Path) -> None
     assert shoal("audit", "verify", folder / "shoal.toml").exit_code == 0
     other = plane.replace('name = "amount"', 'name = "other"').replace('["x", "at.y"]', '"z"')
     other = other.replace("[[0, 10], [-5, 5]]", "[0, 1]").replace("every", 'group = "x"\nevery')
+    other = other.replace("max_contributions", "max_per_group")
     (folder / "shoal.toml").write_text(other)
     refused(
         folder, LedgerError, "'x' is the value of one metric of this log and 'x' is public in another", "plane.jsonl"

@@ -23,11 +23,11 @@ topic = "purchases"
 user = "who"
 time = "at"
 statistic = "count"
-step = "1h"
+every = "1h"
 max_contributions = 8
 epsilon = 1
 """
-PRESENT = VALUES.replace('step = "1h"', 'step = "1h"\nrelation = "add-remove"\nstart = "2026-01-01"')
+PRESENT = VALUES.replace('every = "1h"', 'every = "1h"\nrelation = "add-remove"\nstart = "2026-01-01"')
 
 
 @pytest.mark.parametrize(

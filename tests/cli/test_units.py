@@ -33,8 +33,8 @@ topic = "events"
 user = "who"
 value = "x"
 time = "at"
-range = [0, 10]
 """
+RANGE = "range = [0, 10]\n"  # of all but counts
 
 
 @cache
@@ -58,9 +58,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def section(number: int, lines: str) -> str:
+    """The table of a metric; a count has no range."""
+    return METRIC.format(name=f"m{number}") + ("" if 'statistic = "count"' in lines else RANGE) + lines
+
+
 def told(*metrics: str, unit: str | None = None) -> tuple[str, dict[str, object]]:
     """The text and the JSON of a check."""
-    parts = [METRIC.format(name=f"m{number}") + lines for number, lines in enumerate(metrics)]
+    parts = [section(number, lines) for number, lines in enumerate(metrics)]
     Path("shoal.toml").write_text(HEAD + (f'unit = "{unit}"\n' if unit else "") + "".join(parts))
     said = shoal("check", "shoal.toml"), shoal("check", "shoal.toml", "--json")
     for one in said:
@@ -75,8 +80,8 @@ def spans(week: str, year: str) -> str:
 
 
 DAYS = spans("7", "365")
-SUM = 'statistic = "sum"\nstep = "1h"\nepsilon = 1\n'
-CAP = "max_contributions = 64\n"
+SUM = 'statistic = "sum"\nevery = "1h"\nepsilon = 1\n'
+CAP, CAP_OF_EACH = "max_contributions = 64\n", "max_per_group = 64\n"
 
 
 @pytest.mark.parametrize(
@@ -94,18 +99,18 @@ CAP = "max_contributions = 64\n"
             "epsilon = 1, delta = 0.000001 per person, for ever:",
         ),
         (
-            'statistic = "count"\nstep = "1h"\nepsilon = 1\n' + CAP + 'unit = "user-12h"\ngroup = "g"',
+            'statistic = "count"\nevery = "1h"\nepsilon = 1\n' + CAP + 'unit = "user-12h"\ngroup = "g"',
             "a count is exact, public and for free: who contributes when, and in which group, is public; a person and "
             "12h counts in at most 1 group, with at most 64 samples in all",
         ),
         (
-            SUM + CAP + 'group = "g"\nmax_groups_per_user = 3',
+            SUM + CAP + 'group = "g"\nmax_groups = 3',
             "is public; a person counts in at most 3 groups, with at most 64 samples in all, so that epsilon "
             "is not split",
         ),
         (SUM + 'unit = "event"\ngroup = "g"', "and in which group, is public\n"),
         (
-            'statistic = "mean"\nevery = "1h"\nepsilon = 1\ngroup = "g"\nmax_groups_per_user = 2\n' + CAP,
+            'statistic = "mean"\nevery = "1h"\nepsilon = 1\ngroup = "g"\nmax_groups = 2\n' + CAP_OF_EACH,
             "; a person counts in at most 2 groups, each with epsilon / 2, with at most 64 samples in each\n",
         ),
         (
@@ -114,11 +119,11 @@ CAP = "max_contributions = 64\n"
             "group, is public; at most 1 event of a user can count\n",
         ),
         (
-            'statistic = "slot-mean"\nslot = "1h"\nepsilon = 1\nunit = "user-day"\nmax_slots = 3\n' + CAP,
+            'statistic = "mean"\nslot = "1h"\nepsilon = 1\nunit = "user-day"\nmax_slots = 3\n' + CAP,
             "counts in at most 3 slots, each with epsilon / 3",
         ),
         (
-            'statistic = "mean"\nevery = "1h"\nepsilon = 1\ngroup = "g"\n' + CAP,
+            'statistic = "mean"\nevery = "1h"\nepsilon = 1\ngroup = "g"\n' + CAP_OF_EACH,
             "; a person counts in at most 1 group, with at most 64 samples in each\n",
         ),
     ],
@@ -145,7 +150,7 @@ def test_the_guarantee_is_said_in_words(folder, lines, said):
     ],
 )
 def test_a_slot_says_whether_groups_or_cells_are_public(folder, place, first, named):
-    slots = 'statistic = "slot-mean"\nslot = "1d"\nepsilon = 1\nmax_cells = 2\nmin_users = 9\nmax_contributions = 3\n'
+    slots = 'statistic = "mean"\nslot = "1d"\nepsilon = 1\nmax_groups = 2\nmin_users = 9\nmax_per_group = 3\n'
     text, _ = told(slots + place)
     assert f"  {first}; epsilon = 1 per person and day, {DAYS}: all values of one person" in text
     assert (
@@ -155,9 +160,9 @@ def test_a_slot_says_whether_groups_or_cells_are_public(folder, place, first, na
 
 
 def test_a_slot_says_that_coordinates_are_protected_together(folder, monkeypatch):
-    plane = METRIC.replace('"x"', '["x", "y"]').replace("[0, 10]", "[[0, 10], [0, 1]]")
-    monkeypatch.setattr(f"{__name__}.METRIC", plane)
-    text, _ = told('statistic = "slot-mean"\nslot = "1d"\nepsilon = 1\nmax_contributions = 3\n')
+    monkeypatch.setattr(f"{__name__}.METRIC", METRIC.replace('"x"', '["x", "y"]'))
+    monkeypatch.setattr(f"{__name__}.RANGE", "range = [[0, 10], [0, 1]]\n")
+    text, _ = told('statistic = "mean"\nslot = "1d"\nepsilon = 1\nmax_contributions = 3\n')
     assert "with at most 3 samples in each; all 2 coordinates of a value together" in text
 
 
@@ -177,7 +182,7 @@ def test_a_charge_of_delta_is_said_too(folder):
 
 
 WINDOW = 'delta = 1e-6\ndecay = { kind = "window", length = "2h" }\n'
-COUNT = 'statistic = "count"\nstep = "1h"\n' + CAP
+COUNT = 'statistic = "count"\nevery = "1h"\n' + CAP
 PERSON = "In this ledger a person is: who in events. Whoever has two values of it loses twice. "
 WHEN = "That they were there, when and how often, is not protected (fields who and at). "
 FACTOR = "changes the probability of anything that can be seen without the key by at most a factor of "
@@ -250,7 +255,7 @@ def test_what_was_charged_before_is_counted_with_the_new(folder):
 
 def test_factors_are_rounded_up_and_told_as_long_as_they_mean_anything():
     section = {
-        "name": "a", "topic": "t", "user": "u", "value": "x", "statistic": "sum", "range": (0, 1), "step": "1h",
+        "name": "a", "topic": "t", "user": "u", "value": "x", "statistic": "sum", "range": (0, 1), "every": "1h",
         "max_contributions": 1,
     }  # fmt: skip
     for epsilon, factor, belief in (

@@ -21,16 +21,17 @@ topic = "sales"
 user = "who"
 value = "amount"
 time = "at"
-range = [0, 10]
 epsilon = 1
 max_contributions = 50
-step = "1h"
+every = "1h"
 """
+RANGE = "range = [0, 10]\n"
+ALL_WINDOWS = 'decay = { kind = "all-windows" }\n' + RANGE
 METRICS = {
-    "total": 'statistic = "sum"\ndecay = { kind = "all-windows" }',
-    "shops": 'statistic = "mean"\ngroup = "shop"\ndecay = { kind = "all-windows" }\nalgorithm = "patent"\nmax_gap = 2',
+    "total": 'statistic = "sum"\n' + ALL_WINDOWS,
+    "shops": 'statistic = "mean"\ngroup = "shop"\nalgorithm = "patent"\nmax_gap = 2\n' + ALL_WINDOWS,
     "visits": 'statistic = "count"\ndecay = { kind = "none" }\nversion = 3',
-    "recent": 'statistic = "sum"\ndecay = { kind = "window", length = "2h" }',
+    "recent": RANGE + 'statistic = "sum"\ndecay = { kind = "window", length = "2h" }',
 }
 HOUR = 3_600_000_000
 NAMES = [
@@ -232,9 +233,7 @@ def test_what_cannot_be_asked_is_a_mistake_of_usage(released, arguments, option,
 
 def test_where_presence_is_protected_releases_tell_their_own_window_alone(tmp_path):
     protected = 'statistic = "count"\nrelation = "add-remove"\nstart = 1970-01-01\nend = 1970-02-01'
-    text = (
-        configuration(metrics={"guests": protected}).replace('value = "amount"\n', "").replace("range = [0, 10]\n", "")
-    )
+    text = configuration(metrics={"guests": protected}).replace('value = "amount"\n', "")
     (tmp_path / "shoal.toml").write_text(text)
     refused(ConfigError, "relation add-remove, whose releases tell", tmp_path, "--metric", "guests", "--length", "2h")
 

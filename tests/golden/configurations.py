@@ -31,7 +31,7 @@ MEANS = (
     Case("multi-tree", (mean("multi", "multi-tree", prior=50, epsilon=200),), kafka={"partitioner": "crc32"}),
     Case("full", (mean("full", "full", epsilon=400, max_contributions=40),), Stream(count=500), in_full=True),
     Case("full with groups", (
-        mean("full", "full", "1h", epsilon=900, group="g", max_groups_per_user=2, failure="0.9"),
+        mean("full", "full", "1h", epsilon=900, group="g", max_groups=2, failure="0.9"),
     ), BUSY),
     Case("full per contribution", (mean("full", "full", "contribution", epsilon=400, sigma=12),)),
     Case("contributions of several metrics", (
@@ -44,7 +44,7 @@ MEANS = (
         mean("long", "sharp", "2h", epsilon=4000, max_contributions=100, users=None, clamp=False),
     ), BUSY),
     Case("sharp with groups", (
-        mean("sharp", "sharp", "1h", epsilon=2000, group="g", max_groups_per_user=2, max_contributions=1000,
+        mean("sharp", "sharp", "1h", epsilon=2000, group="g", max_groups=2, max_per_group=1000,
              life="2d"),
     ), Stream(count=600, pace=60, silence=30_000, units=30), in_full=True),
     Case("sharp with blocks", (
@@ -74,12 +74,14 @@ MEANS = (
         mean("naive", "naive", "4h", group="g"),
         mean("sharp", "sharp", epsilon=90),
         stepped("sum", "sum", WINDOW, group="g"),
-        slotted("slots", group="g", max_cells=2, slot="6h"),
+        slotted("slots", group="g", max_groups=2, slot="6h"),
     ), EVEN, kafka={"idle_after": "1h"}),
 )  # fmt: skip
 
 SUMS = (
-    Case("no decay", (stepped("sum", "sum"), stepped("count", "count"), stepped("mean", "mean", life="30d"))),
+    Case("no decay", (
+        stepped("sum", "sum"), stepped("count", "count"), stepped("mean", "mean", {"kind": "none"}, life="30d"),
+    )),
     Case("window", (stepped("sum", "sum", WINDOW), stepped("count", "count", WINDOW)), QUIET, in_full=True),
     Case("long windows", (
         stepped("hats", "sum", {"kind": "window", "length": "8d"}),
@@ -92,7 +94,7 @@ SUMS = (
     )),
     Case("exponential", (
         stepped("mean", "mean", {"kind": "exponential", "half_life": "10h"}),
-        stepped("sum", "sum", {"kind": "exponential", "alpha": "0.98"}, group="g", max_groups_per_user=3),
+        stepped("sum", "sum", {"kind": "exponential", "alpha": "0.98"}, group="g", max_groups=3),
         stepped("count", "count", {"kind": "exponential", "alpha": "1/3"}),
     )),
     Case("slow exponential", (
@@ -122,11 +124,11 @@ SUMS = (
         stepped("all", "sum", {"kind": "all-windows"}, algorithm="patent"),
     )),
     Case("a unit of a week", (
-        stepped("week", "sum", WINDOW, unit="user-week", max_contributions=3, group="g", max_groups_per_user=2),
+        stepped("week", "sum", WINDOW, unit="user-week", max_contributions=3, group="g", max_groups=2),
         stepped("day", "count", unit="user-day", max_contributions=2),
     ), LONG),
     Case("variance", (
-        stepped("window", "variance", WINDOW, group="g", max_groups_per_user=2),
+        stepped("window", "variance", WINDOW, group="g", max_groups=2),
         stepped("fading", "variance", {"kind": "exponential", "half_life": "10h"}, epsilon=9, clamp=False),
         stepped("week", "variance", unit="user-week", max_contributions=3, grid=1 << 16),
         stepped("patent", "variance", {"kind": "window", "length": "2d"}, algorithm="patent", late="drop"),
@@ -141,10 +143,10 @@ SUMS = (
 
 SLOTS = (
     Case("hexagons", (
-        slotted("hexagons", cell=HEXAGONS, max_cells=3, across_cells="chop-user", epsilon=2, max_contributions=4),
+        slotted("hexagons", cell=HEXAGONS, max_groups=3, across_cells="chop-user", epsilon=2, max_per_group=4),
     ), Stream(count=400, pace=300), in_full=True),
     Case("slots with groups, split", tuple(
-        slotted(algorithm, algorithm=algorithm, group="g", max_cells=2, across_cells="split", epsilon=4)
+        slotted(algorithm, algorithm=algorithm, group="g", max_groups=2, across_cells="split", epsilon=4)
         for algorithm in ("best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile")
     ), BUSY),
     Case("few users", (
@@ -152,26 +154,26 @@ SLOTS = (
         slotted("prior", prior="few-users", delta="1e-6", epsilon=20, sigma=8, contribution_cap="median"),
     ), BUSY, kafka={"dead_letters": False}),
     Case("few users with several values", (
-        slotted("plane", algorithm="few-users", delta="1e-6", sigma=(8, 300), epsilon=30, group="g", max_cells=2,
-                value=PLANE["value"][:2], range=PLANE["range"][:2], max_contributions=6),
+        slotted("plane", algorithm="few-users", delta="1e-6", sigma=(8, 300), epsilon=30, group="g", max_groups=2,
+                value=PLANE["value"][:2], range=PLANE["range"][:2], max_per_group=6),
         slotted("space", algorithm="few-users", delta="1e-5", epsilon=40, slot="1d", clamp=False, **PLANE),
     ), Stream(count=500, pace=80, units=30), in_full=True),
     Case("means of vectors", (
-        *(slotted(name, algorithm=name, epsilon=30, group="g", max_cells=2, value=PLANE["value"][:2],
-                  range=PLANE["range"][:2], max_contributions=6)
+        *(slotted(name, algorithm=name, epsilon=30, group="g", max_groups=2, value=PLANE["value"][:2],
+                  range=PLANE["range"][:2], max_per_group=6)
           for name in ("best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile")),
         slotted("deviations", spread_share="0.3", epsilon=90, slot="7d", clamp=False, **PLANE),
     ), Stream(count=500, pace=80, units=30)),
     Case("mean and variance", (
-        slotted("both", "slot-mean-variance", epsilon=8, group="g", max_cells=2, across_cells="clip-user"),
-        slotted("capped", "slot-mean-variance", epsilon=8, algorithm="baseline", contribution_cap=2),
+        slotted("both", "variance", epsilon=8, group="g", max_groups=2, across_cells="clip-user"),
+        slotted("capped", "variance", epsilon=8, algorithm="baseline", contribution_cap=2),
     ), BUSY),
     Case("distribution", (
-        slotted("levels", "slot-distribution", epsilon=8, bins=16, quantiles=("0.1", "0.5", "0.99")),
-        slotted("usual", "slot-distribution", epsilon=8, group="g", algorithm="baseline", min_users=3),
+        slotted("levels", "distribution", epsilon=8, bins=16, quantiles=("0.1", "0.5", "0.99")),
+        slotted("usual", "distribution", epsilon=8, group="g", algorithm="baseline", min_users=3),
     ), BUSY),
     Case("units of several slots", (
-        slotted("day", unit="user-day", max_slots=1, group="g", max_cells=2, epsilon=9),
+        slotted("day", unit="user-day", max_slots=1, group="g", max_groups=2, epsilon=9),
         slotted("user", unit="user", max_slots=3, cell=HEXAGONS, min_users=2, epsilon=9),
         slotted("drop", late="drop", lateness="1h"),
     ), Stream(count=600, pace=500), kafka={"partitioner": "crc32", "idle_after": "50s"}),
@@ -182,7 +184,7 @@ CUT = (
     Case("long messages", (
         mean("rows", "wishful", "1h", prior=50, max_contributions=1),
         mean("lanes", "full", "1h", max_contributions=60, value=("x", "y", "z.w", "v", "w"), range=[(0, 100)] * 5),
-        stepped("partials", "count", step="2s", max_contributions=20, max_gap=1),
+        stepped("partials", "count", every="2s", max_contributions=20, max_gap=1),
         slotted("samples", cell={"h3": 3, "lat": "lat", "lon": "lon"}, slot="30m"),
     ), MANY, at_once=True),
 )  # fmt: skip
@@ -191,15 +193,15 @@ ODD = Stream(count=400, odd_forms=True)
 MEDIANS = (
     Case("full with half of the arrays", (
         mean("full", "full", epsilon=200, max_contributions=40),
-        mean("groups", "full", "contribution", epsilon=900, group="g", max_groups_per_user=2, sigma=12),
+        mean("groups", "full", "contribution", epsilon=900, group="g", max_groups=2, sigma=12),
         mean("plane", "full", epsilon=600, failure="0.9", sigma=(10, 800, 20), **PLANE),
     ), Stream(count=500), in_full=True),
 )  # fmt: skip
 
 ODD_FORMS = (
     Case("odd forms", (
-        mean("naive", "naive", group="g", max_groups_per_user=3),
-        slotted("hexagons", cell=HEXAGONS, max_cells=4, epsilon=40),
+        mean("naive", "naive", group="g", max_groups=3),
+        slotted("hexagons", cell=HEXAGONS, max_groups=4, epsilon=40),
         stepped("week", "sum", unit="user-week", lateness="2h", late="drop"),
     ), ODD, in_full=True),
 )  # fmt: skip
@@ -233,17 +235,17 @@ VARIANCES = (
 
 UPDATES = (
     Case("windows of updates", (
-        stepped("sum", "sum", {"kind": "window", "updates": 5}, step="1h", group="g"),
-        stepped("mean", "mean", {"kind": "window", "updates": 40}, step="30m", max_gap=3),
-        stepped("count", "count", {"kind": "window", "updates": 5}, step="1h"),
-        stepped("variance", "variance", {"kind": "window", "updates": 9}, step="1h", epsilon=9),
-        stepped("patent", "sum", {"kind": "window", "updates": 12}, step="1h", algorithm="patent"),
+        stepped("sum", "sum", {"kind": "window", "updates": 5}, every="1h", group="g"),
+        stepped("mean", "mean", {"kind": "window", "updates": 40}, every="30m", max_gap=3),
+        stepped("count", "count", {"kind": "window", "updates": 5}, every="1h"),
+        stepped("variance", "variance", {"kind": "window", "updates": 9}, every="1h", epsilon=9),
+        stepped("patent", "sum", {"kind": "window", "updates": 12}, every="1h", algorithm="patent"),
     ), QUIET),
 )  # fmt: skip
 
 DELTAS = (
     Case("means with a delta", (
-        mean("sharp", "sharp", "1h", epsilon=40, life="9d", delta="1e-3", group="g", max_groups_per_user=2),
+        mean("sharp", "sharp", "1h", epsilon=40, life="9d", delta="1e-3", group="g", max_groups=2),
         mean("long", "sharp", "2h", epsilon=4, max_contributions=100, users=None, clamp=False, delta="1e-6"),
         mean("plane", "sharp", "3h", epsilon=2, delta="1e-6", life="2d", **PLANE),
         mean("naive", "naive", delta="1e-3", max_contributions=5, **PLANE),
@@ -260,8 +262,8 @@ TOGETHER = (
         stepped("decayed", "mean", {"kind": "exponential", "half_life": "1d"}, simultaneous=50),
         stepped("running", "sum", simultaneous=50),
         stepped("variance", "variance", WINDOW, simultaneous=50),
-        slotted("both", "slot-mean-variance", simultaneous=7),
-        slotted("shares", "slot-distribution", bins=8, simultaneous=7),
+        slotted("both", "variance", simultaneous=7),
+        slotted("shares", "distribution", bins=8, simultaneous=7),
         slotted("few", algorithm="few-users", delta="1e-3", epsilon=90, simultaneous=7),
     ), QUIET),
 )  # fmt: skip
@@ -269,7 +271,7 @@ TOGETHER = (
 ALIKE = (
     Case("a share for centre and spread", (
         slotted("spread", spread_share="0.3", epsilon=40, slot="7d", max_contributions=6),
-        slotted("groups", spread_share="1/2", epsilon=90, slot="7d", group="g", max_cells=3, contribution_cap=4),
+        slotted("groups", spread_share="1/2", epsilon=90, slot="7d", group="g", max_groups=3, contribution_cap=4),
         slotted("nothing", spread_share="0.05", epsilon=1, group="g"),
     ), Stream(count=900, pace=300, units=60)),
 )  # fmt: skip
@@ -286,7 +288,7 @@ FEW_PRIORS = (
     Case("priors that few users choose", (
         mean("wishful", "wishful", "1h", prior="few-users", sigma=30, delta="1e-3", epsilon=120, max_contributions=4),
         mean("single", "single-tree", prior="few-users", sigma=9, delta="1e-3", epsilon=300, group="g",
-             max_groups_per_user=2),
+             max_groups=2),
         mean("multi", "multi-tree", "contribution", prior="few-users", delta="1e-6", epsilon=90, max_contributions=40),
         mean("apart", "multi-tree", "2h", prior="few-users", sigma="0.2", delta="1e-9", epsilon=40, clamp=True),
         mean("plane", "multi-tree", "2h", prior="few-users", sigma=(30, 800, 20), delta="1e-3", epsilon=600, **PLANE),
@@ -296,10 +298,10 @@ FEW_PRIORS = (
 
 WITHHELD = (
     Case("what is withheld", (
-        mean("naive", "naive", max_contributions=3, group="g", max_groups_per_user=2, withheld=True),
+        mean("naive", "naive", max_per_group=3, group="g", max_groups=2, withheld=True),
         mean("sharp", "sharp", "1h", epsilon=400, max_contributions=70, withheld=True),
         mean("plane", "sharp", "3h", epsilon=90, delta="1e-3", withheld=True, **PLANE),
-        mean("full", "full", "3h", epsilon=900, group="g", max_groups_per_user=3, withheld=True),
+        mean("full", "full", "3h", epsilon=900, group="g", max_groups=3, withheld=True),
         mean("around", "multi-tree", prior=(20, 300, 9), lateness="2h", withheld=True, **PLANE),
         mean("few", "single-tree", prior="few-users", sigma=9, delta="1e-3", epsilon=300, withheld=True),
         mean("events", "naive", "1h", max_events_per_user=2, withheld=True, **EVENTS),
@@ -309,7 +311,7 @@ WITHHELD = (
 SIGMAS = (
     Case("sharp with sigma", (
         mean("centre", "sharp", "1h", sigma=20, epsilon=300, life="9d", range=(0, 1000)),
-        mean("groups", "sharp", "3h", sigma="7.5", epsilon=900, group="g", max_groups_per_user=2, max_contributions=33,
+        mean("groups", "sharp", "3h", sigma="7.5", epsilon=900, group="g", max_groups=2, max_per_group=33,
              clamp=False, lateness="2h"),
         mean("each", "sharp", "contribution", sigma=9, epsilon=40, users=20, max_contributions=4),
         mean("range", "sharp", "1h", sigma=30, epsilon=9, range=(40, 60), life="2d"),

@@ -70,7 +70,7 @@ def parameters(case: Case) -> dict[str, dict[str, str]]:
     config = config_of(case)
     found = {}
     for metric in config.metric:
-        found[metric.name] = {"parameters": parameters_of(config, metric)}
+        found[metric.name] = {"parameters": parameters_of(config, metric.parts)}
         mechanism = statistic_of(metric.parts)
         if isinstance(mechanism, LinearStatistic) and mechanism.chosen() is not None:
             found[metric.name]["sums"] = ", ".join(sums.shape() for sums in mechanism.decayed)

@@ -12,10 +12,10 @@ SOON = {"share": "0.5", "epsilon": 3, "crossing": "0.5"}  # so that some units o
 
 def present(name: str, statistic: str, decay: Metric | None = None, **more: Any) -> Metric:
     """What protects presence, of keys that are declared."""
-    usual = {"name": name, "statistic": statistic, "relation": "add-remove", "step": "6h", "epsilon": 4,
+    usual = {"name": name, "statistic": statistic, "relation": "add-remove", "every": "6h", "epsilon": 4,
              "start": "2024-03-01", "end": "2024-03-06", "max_contributions": 3}  # fmt: skip
     decayed = {} if decay is None else {"decay": decay}
-    nothing = {"value": None, "range": None} if statistic in ("count", "users") else {}
+    nothing = {"value": None, "range": None, "grid": None} if statistic in ("count", "users") else {}
     return usual | decayed | nothing | more
 
 
@@ -34,26 +34,26 @@ def in_slots(name: str, statistic: str, **more: Any) -> Metric:
 
 PRESENCE = (
     Case("presence", (
-        present("mean", "mean", algorithm="two-sided"), present("sum", "sum"), present("count", "count"),
-        present("users", "users", {"kind": "none"}), present("both", "mean-variance", epsilon=20),
+        present("mean", "mean"), present("sum", "sum"), present("count", "count"),
+        present("users", "users", {"kind": "none"}), present("both", "variance", epsilon=20),
     ), BEATS, in_full=True),
     Case("presence in windows", (
         present("mean", "mean", WINDOW, group="g", groups=("g1", "g2", "g7"), clamp=False),
         present("sum", "sum", WINDOW, range=(-20, 80)), present("count", "count", WINDOW, unit="user-day"),
-        present("users", "users", {"kind": "window", "length": "6h"}, max_groups_per_user=2),
-        present("both", "mean-variance", WINDOW, epsilon=20),
+        present("users", "users", {"kind": "window", "length": "6h"}),
+        present("both", "variance", WINDOW, epsilon=20),
         present("gauss", "sum", {"kind": "window", "length": "4d"}, epsilon="0.1", delta="1e-3"),
     ), BEATS),
     Case("presence that fades", (
-        present("mean", "mean", FADING, every="6h", step=None), present("sum", "sum", FADING, range=(20, 80)),
+        present("mean", "mean", FADING, every="6h"), present("sum", "sum", FADING, range=(20, 80)),
         present("count", "count", FADING, unit="event", max_contributions=None),
-        present("both", "mean-variance", FADING, epsilon=20),
+        present("both", "variance", FADING, epsilon=20),
     ), BEATS),
     Case("keys that are found", (
         found("mean", "mean", selection={"epsilon": "1.4"}), found("count", "count", WINDOW, unit="user-day"),
-        found("users", "users", {"kind": "none"}, max_groups_per_user=3, selection={"epsilon": 3, "keys": 3}),
+        found("users", "users", {"kind": "none"}, max_groups=3, selection={"epsilon": 3}),
         found("each-day", "users", {"kind": "window", "length": "6h"}, unit="user-day"),
-        found("both", "mean-variance", epsilon=20, selection={"epsilon": "1.5", "keys": 2}),
+        found("both", "variance", epsilon=20, max_groups=2, selection={"epsilon": "1.5"}),
     ), BEATS, in_full=True),
     Case("keys that are found late", (
         found("fading", "sum", FADING, range=(-20, 80)), found("slow", "mean", {"kind": "polynomial", "exponent": 2}),
@@ -62,10 +62,10 @@ PRESENCE = (
         found("doubling", "count", end=None, life="6h", unit="event", max_contributions=None),
     ), BEATS),
     Case("presence per slot", (
-        in_slots("mean", "slot-mean"), in_slots("both", "slot-mean-variance", unit="user-day", clamp=False),
-        in_slots("declared", "slot-mean", group="g", groups=("g1", "g2", "g7"), max_contributions=5),
-        in_slots("found", "slot-mean", group="g", delta="0.1", selection={"keys": 2}),
-        in_slots("found-of-a-day", "slot-mean-variance", group="g", delta="0.2", unit="user-day", epsilon=40),
+        in_slots("mean", "mean"), in_slots("both", "variance", unit="user-day", clamp=False),
+        in_slots("declared", "mean", group="g", groups=("g1", "g2", "g7"), max_contributions=5),
+        in_slots("found", "mean", group="g", delta="0.1", max_groups=2),
+        in_slots("found-of-a-day", "variance", group="g", delta="0.2", unit="user-day", epsilon=40),
     ), BEATS, in_full=True),
     Case("presence in ranges that are chosen", (
         present("mean", "mean", clip=SOON), present("sum", "sum", WINDOW, group="g", groups=("g1", "g2"), clip=SOON),
@@ -76,10 +76,10 @@ PRESENCE = (
         present("usual", "distribution", epsilon=20),
         present("few", "distribution", WINDOW, bins=5, quantiles=("1/3",)),
         present("fades", "distribution", FADING, bins=3, group="g", groups=("g1", "g7"), epsilon=20),
-        found("found", "distribution", bins=4, epsilon=20, selection={"epsilon": "1.5", "keys": 2}),
+        found("found", "distribution", bins=4, epsilon=20, max_groups=2, selection={"epsilon": "1.5"}),
     ), BEATS),
     Case("distributions that protect presence", (
-        in_slots("bins", "slot-distribution", slot="12h", bins=300, epsilon=200, unit="user-day"),
-        in_slots("found", "slot-distribution", group="g", delta="0.1", bins=8, quantiles=("0.1", "0.5"), epsilon=60),
+        in_slots("bins", "distribution", slot="12h", bins=300, epsilon=200, unit="user-day"),
+        in_slots("found", "distribution", group="g", delta="0.1", bins=8, quantiles=("0.1", "0.5"), epsilon=60),
     ), BEATS),
 )  # fmt: skip

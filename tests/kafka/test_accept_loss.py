@@ -25,9 +25,7 @@ from tests.support.kafka import Kafka
 from tests.support.people import visits
 from tests.support.workers import Worker, tails, wait_until
 
-PRESENT: dict[str, Any] = {
-    "relation": "add-remove", "algorithm": "two-sided", "step": "6h", "start": "2001-09-09", "end": "2001-09-16",
-}  # fmt: skip
+PRESENT: dict[str, Any] = {"relation": "add-remove", "every": "6h", "start": "2001-09-09", "end": "2001-09-16"}
 
 
 def cut(kafka: Kafka, topic: str, keep: int = 0) -> None:

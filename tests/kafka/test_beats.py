@@ -22,25 +22,24 @@ from tests.support.workers import PATIENCE, tails, wait_until
 
 DAY = 86_400
 PRESENT: dict[str, Any] = {
-    "relation": "add-remove", "algorithm": "two-sided", "step": "6h", "lateness": "1h",
-    "start": "2001-09-09", "end": "2001-09-16",
+    "relation": "add-remove", "every": "6h", "lateness": "1h", "start": "2001-09-09", "end": "2001-09-16",
 }  # fmt: skip
-PER_SLOT = {key: value for key, value in PRESENT.items() if key != "step"} | {
-    "statistic": "slot-mean", "slot": "6h", "group": "city", "unit": "user",
+PER_SLOT = {key: value for key, value in PRESENT.items() if key != "every"} | {
+    "statistic": "mean", "slot": "6h", "group": "city", "unit": "user",
 }  # fmt: skip
 METRICS: tuple[dict[str, Any], ...] = (
     PRESENT | {"name": "mean"},
     PRESENT | {"name": "city", "statistic": "sum", "group": "city", "groups": ["A", "B", "C", "Z"]},
     PRESENT | {"name": "clipped", "clip": {"share": "0.5", "epsilon": "0.4", "crossing": "0.2"}},
-    PRESENT | {"name": "weekly", "step": "1d", "decay": {"kind": "window", "length": "3d"}, "late": "drop"},
+    PRESENT | {"name": "weekly", "every": "1d", "decay": {"kind": "window", "length": "3d"}, "late": "drop"},
     PER_SLOT | {"name": "place", "groups": ["A", "B"]},
 )
 # Of keys that nobody declared: 60 people in five cities are enough to find them, with so much epsilon.
 FOUND: tuple[dict[str, Any], ...] = (
     PRESENT | {"name": "found", "group": "city", "epsilon": 30, "delta": 1e-6, "selection": {"epsilon": 20}},
-    PRESENT | {"name": "fading", "group": "city", "epsilon": 30, "delta": 1e-6, "step": "1d", "statistic": "sum",
+    PRESENT | {"name": "fading", "group": "city", "epsilon": 30, "delta": 1e-6, "every": "1d", "statistic": "sum",
                "decay": {"kind": "window", "length": "3d"}, "selection": {"epsilon": 20}},
-    PER_SLOT | {"name": "cell", "epsilon": 90, "delta": 1e-6, "selection": {"epsilon": 80, "keys": 24}},
+    PER_SLOT | {"name": "cell", "epsilon": 90, "delta": 1e-6, "max_groups": 24, "selection": {"epsilon": 80}},
 )  # fmt: skip
 
 
@@ -116,7 +115,7 @@ def test_kills_change_no_key_that_is_found_and_audits_confirm_them(
 def test_a_beater_moves_the_clock_until_it_is_stopped(kafka: Kafka, tmp_path: Path) -> None:
     # given a metric that began a while ago, of which no event came
     begun = time.strftime("%Y-%m-%dT%H:00:00Z", time.gmtime(time.time() - 7200))
-    metric = PRESENT | {"name": "m", "step": "1h", "start": begun, "lateness": "0s"}
+    metric = PRESENT | {"name": "m", "every": "1h", "start": begun, "lateness": "0s"}
     del metric["end"]
     with Deployment(kafka, tmp_path, metric, sources={"events": 2}, partitions=2) as shoals:
         shoals.worker()
@@ -138,7 +137,7 @@ def test_a_metric_that_is_added_begins_at_a_beat_where_nothing_was_read_before_t
     kafka: Kafka, tmp_path: Path
 ) -> None:
     counted = PRESENT | {"statistic": "sum", "range": [0, 1], "epsilon": 300, "max_contributions": 9} | {
-        "lateness": "0s", "step": "1d",
+        "lateness": "0s", "every": "1d",
     }  # fmt: skip
     first, later = counted | {"name": "first"}, counted | {"name": "later", "start": "2001-09-12"}
     with Deployment(kafka, tmp_path, first, sources={"events": 2}, partitions=1) as shoals:

@@ -17,7 +17,9 @@ from tests.support.people import START, visits
 from tests.support.workers import shoal, wait_until
 
 EVENTS = 2_000
-PRESENCE: dict[str, Any] = {"statistic": "count", "step": "1h", "relation": "add-remove", "start": "2001-09-09"}
+PRESENCE: dict[str, Any] = {
+    "statistic": "count", "value": None, "every": "1h", "relation": "add-remove", "start": "2001-09-09",
+}  # fmt: skip
 
 
 class Compacted(Deployment):
@@ -25,10 +27,6 @@ class Compacted(Deployment):
 
     def __init__(self, kafka: Kafka, folder: Path, metric: dict[str, Any]) -> None:
         super().__init__(kafka, folder, metric, sources={"events": 2}, partitions=2)
-        if metric:
-            for name in ("value", "range"):
-                self.metrics[0].pop(name)
-        self.write_config()
         self.make_topics()
         set_config(kafka, self.topic(), "cleanup.policy", "compact")
 

@@ -28,7 +28,7 @@ def test_two_topics_of_different_sizes_and_many_metrics(kafka: Kafka, tmp_path: 
         {"name": "daily-city", "group": "city", "every": "1d"},
         {"name": "clicks", "topic": "clicks", "user": "person.id", "value": "ms", "time": "when", "every": "30m"},
         {"name": "pages", "topic": "clicks", "user": "person.id", "value": "ms", "time": "when", "group": "page",
-         "max_groups_per_user": 2, "algorithm": "full", "epsilon": 500, "every": "2h"},
+         "max_groups": 2, "algorithm": "full", "epsilon": 500, "every": "2h"},
     )  # fmt: skip
     with Deployment(kafka, tmp_path, *metrics, sources={"events": 5, "clicks": 2}, partitions=3) as shoals:
         # given visits, and clicks in a form of their own

@@ -20,8 +20,8 @@ HOURLY: tuple[dict[str, Any], ...] = (
     {"name": "full", "algorithm": "full", "epsilon": 400, "users": 40, "failure": 0.5},
 )
 BY_BEATS: tuple[dict[str, Any], ...] = (
-    PRESENT | {"name": "mean", "step": "1h"},
-    PRESENT | {"name": "city", "step": "1h", "statistic": "sum", "group": "city", "groups": ["A", "B", "Z"]},
+    PRESENT | {"name": "mean", "every": "1h"},
+    PRESENT | {"name": "city", "every": "1h", "statistic": "sum", "group": "city", "groups": ["A", "B", "Z"]},
 )
 
 

@@ -15,7 +15,9 @@ from tests.support.people import START, visits
 from tests.support.workers import shoal
 
 PARTITIONS, EVENTS = 4, 4_000
-PRESENCE: dict[str, Any] = {"statistic": "count", "step": "1h", "relation": "add-remove", "start": "2001-09-09"}
+PRESENCE: dict[str, Any] = {
+    "statistic": "count", "value": None, "every": "1h", "relation": "add-remove", "start": "2001-09-09",
+}  # fmt: skip
 
 
 class Unkeyed(WithPort):
@@ -23,10 +25,6 @@ class Unkeyed(WithPort):
 
     def __init__(self, kafka: Kafka, folder: Path, metric: dict[str, Any]) -> None:
         super().__init__(kafka, folder, metric, sources={"events": PARTITIONS}, partitions=2)
-        if metric:
-            for name in ("value", "range"):
-                self.metrics[0].pop(name)
-            self.write_config()
         events = enumerate(visits(EVENTS, people=200))
         kafka.produce(self.topic(), [Record(None, raw, None, number % PARTITIONS) for number, raw in events])
         if metric:

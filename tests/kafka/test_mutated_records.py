@@ -29,8 +29,8 @@ BY_PRODUCERS = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(HOUR
 TOPICS = {"stamped": BY_BROKERS, "dated": BY_PRODUCERS}
 KINDS: tuple[dict[str, Any], ...] = (
     {"every": "1h", "group": "city"},
-    {"statistic": "sum", "step": "10m", "max_gap": 6, "late": "drop"},
-    {"statistic": "slot-mean", "slot": "1h", "unit": "user", "max_slots": 100},
+    {"statistic": "sum", "every": "10m", "max_gap": 6, "late": "drop"},
+    {"statistic": "mean", "slot": "1h", "unit": "user", "max_slots": 100},
 )
 METRICS = [
     {"name": f"{topic}-{number}", "topic": topic} | kind for topic in TOPICS for number, kind in enumerate(KINDS)

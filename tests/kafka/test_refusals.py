@@ -16,6 +16,7 @@ Change = Callable[[Deployment], object]
 
 
 def metric(**changes: object) -> Change:
+    """Other keys; one that is None is not written."""
     return lambda shoals: shoals.metrics[0].update(changes)
 
 
@@ -74,7 +75,10 @@ REFUSALS: dict[str, tuple[Change, str]] = {
     "epsilon 0": (metric(epsilon=0), "epsilon must be greater than 0"),
     "a negative epsilon": (metric(epsilon=-1), "epsilon must be greater than 0"),
     "a reversed range": (metric(range=[200, 0]), "range is reversed or empty; write [low, high]"),
-    "a field as value and as pattern": (metric(group="x"), "field 'x' is a value and 'x' is pattern"),
+    "a field as value and as pattern": (
+        metric(group="x", max_contributions=None, max_per_group=64),
+        "field 'x' is a value and 'x' is pattern",
+    ),
     "a field inside a value": (metric(time="x.at"), "field 'x' is a value and 'x.at' is pattern"),
     "a topic that is missing": (metric(topic="nowhere"), "no topic"),
     "a budget that is exceeded": (small_budget, "is more than"),

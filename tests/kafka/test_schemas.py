@@ -15,11 +15,11 @@ from tests.support.people import visits
 
 METRICS: tuple[dict[str, Any], ...] = (
     {"name": "mean", "group": "city"},
-    {"name": "sum", "statistic": "sum", "step": "1h", "group": "city"},
-    {"name": "count", "statistic": "count", "step": "1h"},
+    {"name": "sum", "statistic": "sum", "every": "1h", "group": "city"},
+    {"name": "count", "statistic": "count", "every": "1h"},
     {"name": "full", "algorithm": "full", "epsilon": 900, "max_contributions": 40, "users": 60},
-    {"name": "levels", "statistic": "slot-distribution", "slot": "1h", "bins": 8, "unit": "user", "max_slots": 9},
-    {"name": "places", "statistic": "slot-mean", "slot": "1h", "group": "city", "unit": "user", "max_slots": 9},
+    {"name": "levels", "statistic": "distribution", "slot": "1h", "bins": 8, "unit": "user", "max_slots": 9},
+    {"name": "places", "statistic": "mean", "slot": "1h", "group": "city", "unit": "user", "max_slots": 9},
 )
 VALIDATORS = {name: Draft202012Validator(json.loads(schemas.text(name))) for name in schemas.names()}
 

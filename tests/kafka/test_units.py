@@ -15,14 +15,14 @@ from tests.support.kafka import Kafka
 from tests.support.people import visits
 
 METRICS: tuple[dict[str, Any], ...] = (
-    {"name": "halves", "statistic": "sum", "step": "1h", "unit": "user-12h", "max_contributions": 2, "group": "city",
+    {"name": "halves", "statistic": "sum", "every": "1h", "unit": "user-12h", "max_contributions": 2, "group": "city",
      "decay": {"kind": "window", "length": "1d"}},
-    {"name": "late", "statistic": "mean", "step": "1h", "unit": "user-12h", "max_contributions": 3, "lateness": "18h",
+    {"name": "late", "statistic": "mean", "every": "1h", "unit": "user-12h", "max_contributions": 3, "lateness": "18h",
      "decay": {"kind": "exponential", "half_life": "1d"}},
-    {"name": "places", "statistic": "slot-mean", "slot": "3h", "unit": "user-12h", "max_slots": 2, "group": "city",
-     "max_contributions": 4, "algorithm": "array-averaging"},
-    {"name": "spread", "statistic": "slot-distribution", "slot": "12h", "max_contributions": 3, "bins": 8},
-    {"name": "all", "statistic": "count", "step": "6h", "unit": "event"},
+    {"name": "places", "statistic": "mean", "slot": "3h", "unit": "user-12h", "max_slots": 2, "group": "city",
+     "max_per_group": 4, "algorithm": "array-averaging"},
+    {"name": "spread", "statistic": "distribution", "slot": "12h", "max_contributions": 3, "bins": 8},
+    {"name": "all", "statistic": "count", "every": "6h", "unit": "event", "max_contributions": None},
 )  # fmt: skip
 USERS = 60
 HALF_A_DAY = 12 * 3600  # seconds
@@ -31,8 +31,6 @@ HALF_A_DAY = 12 * 3600  # seconds
 @mostly("kernel")
 def test_kills_change_no_release_and_periods_leave_the_changelog(kafka: Kafka, tmp_path: Path, backend: str) -> None:
     with Deployment(kafka, tmp_path, *METRICS, sources={"events": 2}, partitions=2) as shoals:
-        del shoals.metrics[-1]["max_contributions"]
-        shoals.write_config()
         # given two weeks of visits, and what `shoal run` makes of them
         events = visits(4_000, step=300)
         shoals.oracle.run(events)

@@ -18,13 +18,13 @@ from tests.support.workers import Worker, tails, wait_until
 METRICS = (
     {"name": "hourly"},
     {"name": "city", "group": "city", "every": "2h", "algorithm": "full", "epsilon": 400, "users": 20},
-    {"name": "weekly", "statistic": "sum", "step": "6h", "decay": {"kind": "window", "length": "7d"}, "group": "city"},
+    {"name": "weekly", "statistic": "sum", "every": "6h", "decay": {"kind": "window", "length": "7d"}, "group": "city"},
     {
         "name": "places",
-        "statistic": "slot-mean",
+        "statistic": "mean",
         "slot": "6h",
         "group": "city",
-        "max_contributions": 4,
+        "max_per_group": 4,
         "users": 60,
         "unit": "user",
         "max_slots": 40,

@@ -16,7 +16,7 @@ import pytest
 
 from shoal.agents.audit import verify
 from shoal.agents.worker.deployment import LOOK_EVERY
-from tests.support.deployment import Deployment, in_order, opened_ledger, usual
+from tests.support.deployment import Deployment, completed, in_order, opened_ledger
 from tests.support.hosts import Hosts
 from tests.support.kafka import Kafka
 from tests.support.people import visits
@@ -47,7 +47,7 @@ class Story:
     def met(self, metric: Mapping[str, Any], events: list[bytes], *, until_end: bool = True) -> None:
         """A version met these events. Without an end it is retired, and the last of its releases may be missing."""
         shoals, configured = self.shoals, self.shoals.metrics
-        shoals.metrics = [usual(metric) | dict(metric)]
+        shoals.metrics = [completed(metric)]
         shoals.oracle.forget()
         shoals.oracle.run(events, str(shoals.metrics[0]["topic"]), until_end=until_end)
         label = f"{metric['name']}/{metric.get('version', 1)}"

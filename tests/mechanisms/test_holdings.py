@@ -35,7 +35,7 @@ def in_periods(site: Site) -> Accounts:
 
 def slots(site: Site, unit: int | None = None) -> Accounts:
     period = None if unit is None else Even(unit)
-    rule = SlotRule(max_contributions=3, slot=Even(LENGTH), unit=period, max_slots=2, max_cells=2, splits=True)
+    rule = SlotRule(max_contributions=3, slot=Even(LENGTH), unit=period, max_slots=2, max_groups=2, splits=True)
     return SlotAccounts(rule, site)
 
 

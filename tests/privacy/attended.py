@@ -37,20 +37,21 @@ from shoal.stream.contributions import Queue
 from shoal.stream.file_run import Line
 from shoal.stream.machine import Outbox, StagePartition
 from tests.privacy.hosted import Hosted, compiled
+from tests.support.metric_keys import with_usual
 
 SECOND = 10**6
 LATER = 10**12  # a record's timestamp beyond the times of usual events and beats
 SUMS: tuple[Any, ...] = (RunningSum, WindowSum, DecayedSteps, ForwardSum, TableSum)
 USUAL = {
     "topic": "events", "user": "u", "value": "x", "time": "t", "statistic": "mean", "relation": "add-remove",
-    "range": (0, 1), "epsilon": 1, "max_contributions": 3, "grid": 16, "step": "10s",
+    "range": (0, 1), "epsilon": 1, "max_contributions": 3, "grid": 16, "every": "10s",
     "start": "1970-01-01T00:01:40Z", "end": "1970-01-01T00:03:20Z",
 }  # fmt: skip
 
 
 def present(*metrics: dict[str, Any], **web: Any) -> Config:
     """A configuration of metrics that protect presence."""
-    named = [USUAL | {"name": f"m{index}"} | metric for index, metric in enumerate(metrics)]
+    named = [with_usual({"name": f"m{index}"} | metric, USUAL) for index, metric in enumerate(metrics)]
     said = [{key: value for key, value in one.items() if value is not None} for one in named]
     return Config.model_validate({"privacy": {"epsilon": 100}, "metric": said, "web": web})
 

@@ -29,8 +29,8 @@ CHARGED = {
     "prior",
     "nodes",
 }  # the fields of what is published that a value may move, through noise
-# Its error bars are a function of the noisy mean.
-VARIANCE = {"name": "variance", "statistic": "variance", "step": "5s", "max_gap": 2}
+# The error bars of its variance, but not of its mean, are a function of the noisy mean.
+VARIANCE = {"name": "variance", "statistic": "variance", "every": "5s", "max_gap": 2}
 
 
 @dataclasses.dataclass
@@ -59,8 +59,9 @@ class Watched:
 def without_charged(published: bytes) -> list[tuple[str, Any]]:
     """Names and values in their order; of charged fields the name and whether it is null."""
     fields = orjson.loads(published)
-    charged = CHARGED | {"noise_sd"} if fields["metric"] == VARIANCE["name"] else CHARGED
-    return [(name, value is None if name in charged else value) for name, value in fields.items()]
+    if fields["metric"] == VARIANCE["name"] and fields["noise_sd"] is not None:
+        del fields["noise_sd"]["variance"]
+    return [(name, value is None if name in CHARGED else value) for name, value in fields.items()]
 
 
 def without_record(letter: bytes) -> dict[str, Any]:
@@ -238,8 +239,8 @@ def raws(rows: Iterable[Row]) -> list[bytes]:
     return [row.raw() for row in rows]
 
 
-SUM = {"statistic": "sum", "step": "5s", "max_gap": 2}
-SLOT = {"statistic": "slot-mean", "slot": "5s", "group": "g", "max_contributions": 3}
+SUM = {"statistic": "sum", "every": "5s", "max_gap": 2}
+SLOT = {"statistic": "mean", "slot": "5s", "group": "g", "max_per_group": 3}
 WINDOW = {"kind": "window", "length": "15s"}
 FEW_USERS = {"prior": "few-users", "epsilon": 2000, "delta": "1e-3"}  # four of them are enough
 ONE_SAMPLE = config(
@@ -253,18 +254,18 @@ CONFIGS: list[Config] = [
         {"epsilon": 9000, "max_contributions": 32, "users": 2, "lateness": "3s"}, {"algorithm": "naive", "every": "7s"}
     ),
     config(
-        {"epsilon": 4000, "group": "g", "max_groups_per_user": 2, "withheld": True},
-        {"algorithm": "naive", "group": "g", "every": "1s", "max_contributions": 3, "withheld": True},
+        {"epsilon": 4000, "group": "g", "max_groups": 2, "withheld": True},
+        {"algorithm": "naive", "group": "g", "every": "1s", "max_per_group": 3, "withheld": True},
     ),
     config({"epsilon": 4000, "every": "contribution", "late": "drop"}, {"algorithm": "naive", "every": "contribution"}),
     config(
-        {"algorithm": "wishful", "prior": "0.5", "max_contributions": 3, "group": "g", "max_groups_per_user": 2},
+        {"algorithm": "wishful", "prior": "0.5", "max_per_group": 3, "group": "g", "max_groups": 2},
         {"algorithm": "single-tree", "prior": "0.5", "sigma": "0.1", "every": "contribution"},
         {"algorithm": "multi-tree", "prior": "0"},
         {"epsilon": 4000, "sigma": "0.2"},
     ),
     config(  # in a range that their means cannot be apart in
-        {"algorithm": "wishful", "max_contributions": 2, "group": "g", "max_groups_per_user": 2} | FEW_USERS,
+        {"algorithm": "wishful", "max_per_group": 2, "group": "g", "max_groups": 2} | FEW_USERS,
         {"algorithm": "multi-tree", "every": "contribution"} | FEW_USERS,
     ),
     config(
@@ -276,38 +277,38 @@ CONFIGS: list[Config] = [
     config(
         {
             "statistic": "sum",
-            "step": "5s",
+            "every": "5s",
             "decay": {"kind": "window", "length": "15s"},
             "max_gap": 1,
             "group": "g",
-            "max_groups_per_user": 2,
+            "max_groups": 2,
         },
-        {"statistic": "mean", "step": "5s", "decay": {"kind": "exponential", "half_life": "20s"}, "max_gap": 2},
-        {"statistic": "sum", "step": "7s", "decay": {"kind": "all-windows"}, "algorithm": "patent", "max_gap": 2},
+        {"statistic": "mean", "every": "5s", "decay": {"kind": "exponential", "half_life": "20s"}, "max_gap": 2},
+        {"statistic": "sum", "every": "7s", "decay": {"kind": "all-windows"}, "algorithm": "patent", "max_gap": 2},
         {
             "statistic": "sum",
-            "step": "5s",
+            "every": "5s",
             "decay": {"kind": "polynomial", "exponent": 2},
             "max_gap": 2,
             "late": "drop",
         },
-        {"statistic": "sum", "step": "5s", "decay": {"kind": "forward", "exponent": "1.5"}, "max_gap": 2},
+        {"statistic": "sum", "every": "5s", "decay": {"kind": "forward", "exponent": "1.5"}, "max_gap": 2},
         {
             "statistic": "mean",
-            "step": "5s",
+            "every": "5s",
             "decay": {"kind": "window", "length": "10s"},
             "max_gap": 2,
             "lateness": "3s",
         },
-        {"statistic": "count", "step": "5s", "max_gap": 2},
+        {"statistic": "count", "every": "5s", "max_gap": 2},
     ),
-    config(VARIANCE | {"decay": WINDOW, "group": "g", "max_groups_per_user": 2}),
+    config(VARIANCE | {"decay": WINDOW, "group": "g", "max_groups": 2}),
     config(VARIANCE | {"decay": {"kind": "exponential", "half_life": "20s"}, "late": "drop", "clamp": False}),
     config(VARIANCE | {"lateness": "3s", "unit": "user-10s"}),
     config(
-        SLOT | {"algorithm": "baseline", "max_cells": 2},
+        SLOT | {"algorithm": "baseline", "max_groups": 2},
         SLOT | {"algorithm": "array-averaging", "across_cells": "split", "lateness": "3s"},
-        SLOT | {"statistic": "slot-mean-variance", "unit": "user-20s", "max_slots": 2, "contribution_cap": "median"},
+        SLOT | {"statistic": "variance", "unit": "user-20s", "max_slots": 2, "contribution_cap": "median"},
         SLOT | {"algorithm": "array-averaging", "unit": "user", "max_slots": 3, "min_users": 2, "late": "drop"},
     ),
 ]
@@ -320,8 +321,8 @@ SHARP: list[Config] = [
          "withheld": True},
     ),
     config(
-        {"algorithm": "sharp", "epsilon": 1200, "max_contributions": 10_000, "life": "60s", "lateness": "3s",
-         "group": "g", "max_groups_per_user": 2},
+        {"algorithm": "sharp", "epsilon": 1200, "max_per_group": 10_000, "life": "60s", "lateness": "3s",
+         "group": "g", "max_groups": 2},
     ),
     config(
         {"algorithm": "sharp", "epsilon": 900, "max_contributions": 500, "every": "contribution", "users": None},

@@ -82,9 +82,7 @@ def test_nor_does_one_that_chose_a_clip_range(cfg, pair, schedule):
 
 # ---------------------------------------------------------------- one user whose value has a bucket of its own
 
-SPREAD = config(
-    {"algorithm": "sharp", "range": (0, 64), "grid": 64, "max_contributions": 9, "users": None, "group": "g"}
-)
+SPREAD = config({"algorithm": "sharp", "range": (0, 64), "grid": 64, "max_per_group": 9, "users": None, "group": "g"})
 
 
 def crowd(number: str) -> list[Row]:

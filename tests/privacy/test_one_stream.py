@@ -50,10 +50,11 @@ statistic = "mean"
 algorithm = "naive"
 range = [0, 1]
 epsilon = 1
-max_contributions = 5
+max_per_group = 5
 users = 10
 every = "10s"
 """
+OF_ALL = CONFIG.replace('group = "g"\n', "").replace("max_per_group", "max_contributions")
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def people(group: str, number: str = "1", times: range = range(0, 40, 5), who: s
 
 @pytest.mark.parametrize("chunk", [1, 3, 5000])
 def test_a_second_input_in_other_groups_is_another_stream(folder, chunk, monkeypatch):
-    """Regression: a group was compared with its own past only, so a user had `max_groups_per_user` groups per file."""
+    """Regression: a group was compared with its own past only, so a user had `max_groups` groups per file."""
     monkeypatch.setattr(file_run, "CHUNK", chunk)
     # given users with their one group published from one file
     run(folder, people("a"), "--open")
@@ -130,7 +131,7 @@ def test_a_continued_input_is_one_stream(tmp_path_factory, cut, chunk, grouped):
     rows = sorted([*people("a"), *people("b", "0.5", range(3, 90, 9), "other")], key=lambda row: row.time)
     once, twice = tmp_path_factory.mktemp("once"), tmp_path_factory.mktemp("twice")
     for each in (once, twice):
-        (each / "shoal.toml").write_text(CONFIG if grouped else CONFIG.replace('group = "g"\n', ""))
+        (each / "shoal.toml").write_text(CONFIG if grouped else OF_ALL)
     key_file.new(once / "shoal.key")
     (twice / "shoal.key").write_bytes((once / "shoal.key").read_bytes())
     (twice / "shoal.key").chmod(0o600)
@@ -220,8 +221,8 @@ def test_no_two_groups_metrics_versions_or_parameters_share_a_subkey():
         config(usual), config(alone), config(usual | naive), config(alone | naive), config(alone | {"grid": 17}),
         config(usual | {"name": "m01"}), config(usual | {"version": 2}), config(usual | {"users": 5}),
         config(usual | {"max_ahead": "29d"}), config(usual, idle_after="29s"),
-        config(usual | {"statistic": "slot-mean", "slot": "20s"}),
-        config(usual | {"statistic": "slot-mean-variance", "slot": "20s"}),
+        config(usual | {"statistic": "mean", "slot": "20s"}),
+        config(usual | {"statistic": "variance", "slot": "20s"}),
     ]  # fmt: skip
     seen: list[set[bytes]] = []
     make = Bits.__init__
@@ -244,19 +245,18 @@ def test_no_two_groups_metrics_versions_or_parameters_share_a_subkey():
 OTHER = {
     "name": "other", "topic": "others", "user": "v", "value": "y", "time": "s", "group": "h", "range": (0, 2),
     "epsilon": 2, "max_contributions": 9, "users": 5, "algorithm": "naive", "every": "11s", "version": 2,
-    "failure": "0.5", "max_groups_per_user": 2, "lateness": "1s", "late": "drop", "max_ahead": "1d", "max_gap": 9,
-    "grid": 17, "clamp": True, "prior": "0.3", "sigma": "0.3", "life": "90d",
-    "withheld": True,
+    "failure": "0.5", "max_groups": 2, "max_per_group": 9, "lateness": "1s", "late": "drop", "max_ahead": "1d",
+    "grid": 17, "clamp": True, "prior": "0.3", "sigma": "0.3", "life": "90d", "withheld": True,
 }  # fmt: skip
-STEPPED = {"statistic": "sum", "step": "10s", "decay": {"kind": "window", "length": "1h"}}
+STEPPED = {"statistic": "sum", "every": "10s", "decay": {"kind": "window", "length": "1h"}}
 OTHER_STEPPED = {  # with the others' names, and what only sums have
-    "statistic": "mean", "step": "20s", "decay": {"kind": "window", "length": "2h"}, "delta": "1e-6",
-    "unit": "user-day", "simultaneous": 3,
+    "statistic": "mean", "every": "20s", "decay": {"kind": "window", "length": "2h"}, "delta": "1e-6",
+    "unit": "user-day", "simultaneous": 3, "max_gap": 9,
 }  # fmt: skip
 EVENTS = STEPPED | {"unit": "event", "max_contributions": None}
-SLOTTED = {"statistic": "slot-mean", "slot": "10s", "group": "g"}
+SLOTTED = {"statistic": "mean", "slot": "10s", "group": "g"}
 OTHER_SLOTTED = {  # with the others' names, and what only slots have
-    "statistic": "slot-mean-variance", "slot": "20s", "cell": {"h3": 8, "lat": "a", "lon": "o"}, "max_cells": 2,
+    "statistic": "variance", "slot": "20s", "cell": {"h3": 8, "lat": "a", "lon": "o"}, "max_groups": 2,
     "max_slots": 3, "across_cells": "split", "contribution_cap": "median", "min_users": 2, "bins": 9,
     "quantiles": ("0.5",), "algorithm": "baseline", "spread_share": "0.3",
 }  # fmt: skip
@@ -264,7 +264,7 @@ OTHER_PRESENT = {  # with the others' names, and what only relation add-remove h
     "relation": "add-remove", "groups": ("a", "b"), "start": "1970-01-02", "end": "1970-01-03",
     "selection": {"epsilon": "0.1"}, "clip": "auto",
 }  # fmt: skip
-PRESENT = {"relation": "add-remove", "statistic": "sum", "step": "10s", "start": "1970-01-01", "group": "g"}
+PRESENT = {"relation": "add-remove", "statistic": "sum", "every": "10s", "start": "1970-01-01", "group": "g"}
 OF_EVENTS = "max_events_per_user"
 
 
@@ -277,31 +277,34 @@ def test_every_parameter_of_a_metric_changes_its_key_and_nothing_else_does():
     tried = OTHER.keys() | OTHER_STEPPED.keys() | OTHER_SLOTTED.keys() | {*OTHER_PRESENT, OF_EVENTS}
     assert tried == MetricSection.model_fields.keys()
     given = {"algorithm": "multi-tree"}  # which has a prior
-    of = {"prior": given, "life": {"algorithm": "sharp"}}
+    grouped = {"group": "g"}
+    of = {"prior": given, "life": {"algorithm": "sharp"}, "max_groups": grouped, "max_per_group": grouped}
     changed = [key({name: value} | of.get(name, {})) for name, value in OTHER.items()]
-    changed += [key(given | {"prior": "0.4"})]
+    changed += [key(given | {"prior": "0.4"}), key(grouped)]
     changed += [key({}, partitioner="crc32"), key({}, idle_after="1s")]
     stepped = [key(STEPPED | {name: value}) for name, value in OTHER_STEPPED.items()]
     stepped += [key(STEPPED | {"algorithm": "patent"}), key(STEPPED | {"decay": {"kind": "none"}})]
     changed += [*stepped, key(STEPPED), key(EVENTS), key(EVENTS | {OF_EVENTS: 2}), key(EVENTS | {OF_EVENTS: 3})]
-    distribution: dict[str, Any] = {"statistic": "slot-distribution", "grid": 64}
+    distribution: dict[str, Any] = {"statistic": "distribution", "grid": 64}
     needs: dict[str, dict[str, Any]] = {
         "cell": {"group": None}, "max_slots": {"unit": "user"}, "bins": distribution, "quantiles": distribution,
     }  # fmt: skip
     slotted = [key(SLOTTED | {name: value} | needs.get(name, {})) for name, value in OTHER_SLOTTED.items()]
     slotted += [key(SLOTTED | {"cell": {"h3": 9, "lat": "a", "lon": "o"}, "group": None}), key(SLOTTED | distribution)]
-    changed += [*slotted, key(SLOTTED | {"across_cells": "chop-user"}), key(SLOTTED)]
+    changed += [*slotted, key(SLOTTED)]
     declared = PRESENT | {"groups": ("a",)}
     found = PRESENT | {"delta": "1e-6", "life": "1d"}
     changed += [key(declared), key(declared | {"groups": OTHER_PRESENT["groups"]}), key(found)]
     changed += [key(declared | {name: OTHER_PRESENT[name]}) for name in ("start", "end")]
-    changed += [key(found | {"selection": {"epsilon": "0.1"}}), key(found | {"selection": {"keys": 2}})]
+    changed += [key(found | {"selection": {"epsilon": "0.1"}}), key(found | {"max_groups": 2})]
     clips: list[Any] = ["auto", {"epsilon": "0.1"}, {"crossing": "0.1"}, {"share": "0.1"}]
     changed += [key(declared | {"clip": clip}) for clip in clips] + [key(declared | {"clip": "auto", "users": 500})]
     assert len({*changed, key({})}) == len(changed) + 1
     # brokers, app and partitions may change; that an app has a key of its own the ledger sees to
     assert key({}, app="other", brokers="elsewhere:1", partitions=3) == key({})
+    # and a default may be said
     assert key({"withheld": False}) == key({})
+    assert key(SLOTTED | {"across_cells": "chop-user"}) == key(SLOTTED)
 
 
 @given(st.lists(st.text(min_size=1, max_size=3), min_size=2, max_size=4, unique=True))

@@ -32,12 +32,12 @@ from tests.support.effort import examples
 
 few = examples(40 if FULL else 24)
 UNITS = [f"user{index}" for index in range(4)]
-KEYS = {"group": "g", "groups": ["a", "b", "c"], "max_groups_per_user": 2}
-SLOTS = {"statistic": "slot-mean", "step": None, "slot": "10s"}
+KEYS = {"group": "g", "groups": ["a", "b", "c"], "max_groups": 2}
+SLOTS = {"statistic": "mean", "every": None, "slot": "10s"}
 CONFIGS: list[Config] = [
     present({}),
-    present(KEYS, {"statistic": "count", "value": None, "range": None, "group": "g", "groups": ["a", "z"]}),
-    present({"lateness": "7s"}, {"step": "20s", "late": "drop", "statistic": "sum"}),
+    present(KEYS, {"statistic": "count", "value": None, "group": "g", "groups": ["a", "z"]}),
+    present({"lateness": "7s"}, {"every": "20s", "late": "drop", "statistic": "sum"}),
     present(
         KEYS | {"decay": {"kind": "window", "length": "30s"}, "unit": "user-20s"},
         {"decay": {"kind": "exponential", "half_life": "20s"}, "max_ahead": "40s"},
@@ -45,8 +45,8 @@ CONFIGS: list[Config] = [
     ),
     present(
         SLOTS | {"group": "g", "groups": ["a", "b", "c"]},
-        SLOTS | {"statistic": "slot-mean-variance", "unit": "user-20s", "lateness": "7s"},
-        SLOTS | {"statistic": "slot-distribution", "bins": 5, "group": "g", "groups": ["a", "b"]},
+        SLOTS | {"statistic": "variance", "unit": "user-20s", "lateness": "7s"},
+        SLOTS | {"statistic": "distribution", "bins": 5, "group": "g", "groups": ["a", "b"]},
     ),
 ]
 MALFORMED = [
@@ -97,10 +97,10 @@ def test_a_unit_that_is_there_changes_no_byte(cfg: Config, data: st.DataObject):
 
 FOUND = {"group": "g", "delta": "1e-6"}
 NOBODY_DECLARED: list[Config] = [
-    present(FOUND, FOUND | {"statistic": "count", "value": None, "range": None, "step": "20s"}),
-    present(FOUND | {"decay": {"kind": "window", "length": "30s"}, "unit": "user-20s", "selection": {"keys": 2}}),
+    present(FOUND, FOUND | {"statistic": "count", "value": None, "every": "20s"}),
+    present(FOUND | {"decay": {"kind": "window", "length": "30s"}, "unit": "user-20s", "max_groups": 2}),
     present(FOUND | {"statistic": "distribution", "bins": 4}),
-    present(FOUND | {"statistic": "mean-variance"}, FOUND | {"statistic": "users", "value": None, "range": None}),
+    present(FOUND | {"statistic": "variance"}, FOUND | {"statistic": "users", "value": None}),
 ]
 SUPPORT = [sample(partition, f"one of {key}", 100, g=key) for partition in (0, 1) for key in ("a", "b")]
 
@@ -121,8 +121,8 @@ def test_nor_does_it_where_keys_are_found_but_for_when_they_are(cfg: Config, dat
 
 
 TOPICS: list[Config] = [
-    present({"lateness": "7s"}, {"topic": "orders", "step": "20s"}),
-    present({"step": "50s"}, {"topic": "orders", "step": "5s", "lateness": "3s"}, {"topic": "visits"}),
+    present({"lateness": "7s"}, {"topic": "orders", "every": "20s"}),
+    present({"every": "50s"}, {"topic": "orders", "every": "5s", "lateness": "3s"}, {"topic": "visits"}),
 ]
 
 
@@ -153,7 +153,7 @@ def published(found: list[Any]) -> list[Any]:
 
 CLIP = {"clip": {"share": "0.5", "epsilon": "0.3"}}
 RANGES_CHOSEN: list[Config] = [
-    present(CLIP, KEYS | CLIP | {"statistic": "sum", "step": "20s"}),
+    present(CLIP, KEYS | CLIP | {"statistic": "sum", "every": "20s"}),
     present(
         KEYS | CLIP | {"decay": {"kind": "window", "length": "30s"}, "unit": "user-20s"},
         CLIP | {"decay": {"kind": "exponential", "half_life": "20s"}, "clip": "auto", "users": 9},
@@ -180,8 +180,8 @@ def test_nor_does_it_where_a_clip_range_is_chosen_but_for_when_and_which(cfg: Co
 
 
 SLOTS_OF_FOUND: list[Config] = [
-    present(FOUND | SLOTS, FOUND | SLOTS | {"statistic": "slot-distribution", "slot": "20s", "bins": 4}),
-    present(FOUND | SLOTS | {"unit": "user-20s", "selection": {"keys": 2}, "late": "drop"}),
+    present(FOUND | SLOTS, FOUND | SLOTS | {"statistic": "distribution", "slot": "20s", "bins": 4}),
+    present(FOUND | SLOTS | {"unit": "user-20s", "max_groups": 2, "late": "drop"}),
 ]
 EACH_SLOT = [
     sample(partition, f"one of {key}", at, g=key)
@@ -212,11 +212,11 @@ def released(found: list[Any]) -> list[Any]:
 
 
 PERIOD = 20  # seconds
-EACH_STEP = {"statistic": "users", "value": None, "range": None, "decay": {"kind": "window", "length": "10s"}}
+EACH_STEP = {"statistic": "users", "value": None, "decay": {"kind": "window", "length": "10s"}}
 OF_PERIODS: list[Config] = [
-    present(KEYS | {"unit": "user-20s"}, {"unit": "user-20s", "statistic": "users", "value": None, "range": None}),
+    present(KEYS | {"unit": "user-20s"}, {"unit": "user-20s", "statistic": "users", "value": None}),
     present(FOUND | EACH_STEP | {"unit": "user-20s", "max_contributions": 2, "lateness": "7s"}),
-    present(FOUND | {"unit": "user-20s", "step": "20s", "late": "drop", "selection": {"keys": 2}}),
+    present(FOUND | {"unit": "user-20s", "every": "20s", "late": "drop", "max_groups": 2}),
 ]
 
 

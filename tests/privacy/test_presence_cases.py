@@ -31,7 +31,7 @@ from tests.privacy.hosted import compiled
 from tests.privacy.test_presence import KEYS, LAST, MALFORMED, published
 from tests.support.cover import in_a_loop
 
-BOTH = [present(KEYS | {"lateness": "7s"}, {"step": "20s", "max_ahead": "40s", "group": "g", "groups": ["a", "b"]})]
+BOTH = [present(KEYS | {"lateness": "7s"}, {"every": "20s", "max_ahead": "40s", "group": "g", "groups": ["a", "b"]})]
 STEADY = [beat(partition, seconds) for seconds in range(100, 201, 5) for partition in (0, 1)]
 OTHERS = [
     sample(partition, f"user{partition + 1}", seconds, g="a") for seconds in (105, 125, 160) for partition in (0, 1)
@@ -55,7 +55,7 @@ SENT: dict[str, list[Sent]] = {
 }  # fmt: skip
 
 
-TWO = present({"lateness": "7s"}, {"topic": "orders", "step": "20s"})
+TWO = present({"lateness": "7s"}, {"topic": "orders", "every": "20s"})
 
 
 def test_ticks_of_two_topics_have_the_order_of_beats_however_fast_each_is_read():
@@ -76,7 +76,7 @@ def test_ticks_of_two_topics_have_the_order_of_beats_however_fast_each_is_read()
 
 
 def test_a_beat_for_which_other_topics_wait_is_told_whoever_contributes():
-    cfg, found = present({}, {"topic": "orders", "step": "50s"}), []
+    cfg, found = present({}, {"topic": "orders", "every": "50s"}), []
     for sent in ([sample(1, ALONE, 130)], []):
         worker = Attended(cfg)
         for phase in ([beat(0, 104), beat(1, 104)], [beat(0, 125), beat(1, 125), *sent]):

@@ -41,16 +41,16 @@ NAIVE = [
     config({"algorithm": "naive", "max_contributions": 3}),
     config({"algorithm": "naive", "max_contributions": 1, "users": 1}),
     config({"algorithm": "naive", "max_contributions": 8, "users": 1, "every": "contribution"}),
-    config({"algorithm": "naive", "max_contributions": 2, "users": 2, "group": "g", "max_groups_per_user": 2}),
-    config({"algorithm": "naive", "group": "g", "max_groups_per_user": 3, "lateness": "5s", "epsilon": "0.7"}),
+    config({"algorithm": "naive", "max_per_group": 2, "users": 2, "group": "g", "max_groups": 2}),
+    config({"algorithm": "naive", "group": "g", "max_groups": 3, "lateness": "5s", "epsilon": "0.7"}),
 ]
 FULL = [
     config({"epsilon": 2000}),
     config({"epsilon": 30}),
-    config({"epsilon": 75, "max_contributions": 7, "group": "g", "every": "contribution"}),
+    config({"epsilon": 75, "max_per_group": 7, "group": "g", "every": "contribution"}),
     config({"epsilon": 2000, "max_contributions": 3, "users": 1, "every": "contribution"}),
     config({"epsilon": 4500, "max_contributions": 32, "users": 2}),
-    config({"epsilon": 4500, "group": "g", "max_groups_per_user": 2, "lateness": "5s"}),
+    config({"epsilon": 4500, "group": "g", "max_groups": 2, "lateness": "5s"}),
     config({"epsilon": 2000, "sigma": "0.1"}),
     config({"epsilon": 150, "sigma": "0.3", "max_contributions": 7, "users": 2, "every": "contribution"}),
 ]
@@ -236,7 +236,7 @@ GIVEN = [
     for more in (
         {},
         {"sigma": "0.01", "max_contributions": 4, "users": 1},
-        {"group": "g", "max_groups_per_user": 2, "every": "contribution"},
+        {"group": "g", "max_groups": 2, "every": "contribution"},
     )
 ]
 
@@ -267,7 +267,7 @@ JOINT = [
     config(TWO | {"algorithm": "naive", "max_contributions": 3}),
     config(TWO | {"algorithm": "naive", "users": 1, "every": "contribution", "epsilon": "0.7"}),
     config(TWO | {"algorithm": "single-tree", "prior": ("0.3", "2"), "max_contributions": 4, "users": 1}),
-    config(TWO | {"algorithm": "multi-tree", "prior": ("0.3", "2"), "group": "g", "max_groups_per_user": 2}),
+    config(TWO | {"algorithm": "multi-tree", "prior": ("0.3", "2"), "group": "g", "max_groups": 2}),
 ]
 
 

@@ -15,9 +15,7 @@ from tests.stream.simulation import STAMP, Cluster, config, names_of, rows_of
 from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
-CFG = config(
-    {"algorithm": "naive", "group": "g", "max_groups_per_user": 2, "max_contributions": 2}, {"max_contributions": 4}
-)
+CFG = config({"algorithm": "naive", "group": "g", "max_groups": 2, "max_per_group": 2}, {"max_contributions": 4})
 # Ids that a careless encoding would take for one another, or for a key of something else.
 IDS = [
     "a",

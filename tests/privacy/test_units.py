@@ -29,11 +29,11 @@ from tests.support.entries import held_in
 
 pytestmark = pytest.mark.slow
 
-GROUPS = {"group": "g", "max_groups_per_user": 2}
+GROUPS = {"group": "g", "max_groups": 2}
 EVENTS = {"unit": "event", "max_contributions": None}
 CONFIGS = {
     "user": sums(**GROUPS),
-    "user, many groups": sums(group="g", max_groups_per_user=9, lateness="3s"),
+    "user, many groups": sums(group="g", max_groups=9, lateness="3s"),
     "user-10s": sums(unit="user-10s", **GROUPS),
     "user-10s, late by 5s": sums(unit="user-10s", **GROUPS, lateness="5s"),
     "user-10s, dropped": sums(unit="user-10s", group="g", late="drop", lateness="4s"),

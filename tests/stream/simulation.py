@@ -23,21 +23,22 @@ from shoal.stream.release import ReleasePartition
 from shoal.stream.state_mark import MARK
 from shoal.stream.topic import TopicPlan, plan_topic
 from tests.support.entries import held_in
+from tests.support.metric_keys import is_continual_mean, with_usual
 
 SECRET = b"s" * 32
 STAMP = 4_000_000_000_000  # a record timestamp beyond every event: no event is too far ahead
+USUAL = {
+    "topic": "events", "user": "u", "value": "x", "time": "t", "statistic": "mean", "range": (0, 1), "epsilon": 1,
+    "max_contributions": 8, "grid": 16,
+}  # fmt: skip
+OF_MEANS = {"users": 4, "algorithm": "full", "every": "10s", "failure": "0.999"}  # what is usual of continual means
 
 
 def config(*metrics: dict[str, Any], **kafka: Any) -> Config:
-    """A configuration with the usual fields filled in; what has a step or slot gets fewer."""
-    usual = {
-        "topic": "events", "user": "u", "value": "x", "time": "t", "statistic": "mean", "range": (0, 1),
-        "epsilon": 1, "max_contributions": 8, "grid": 16,
-    }  # fmt: skip
-    of_means = {"users": 4, "algorithm": "full", "every": "10s", "failure": "0.999"}
+    """A configuration with the usual fields filled in, of those that a metric of its kind has."""
     named = [
-        with_short_life(usual | ({} if {"step", "slot"} & metric.keys() else of_means) | {"name": f"m{index}"} | metric)
-        for index, metric in enumerate(metrics)
+        with_short_life(with_usual({"name": f"m{n}"} | metric, USUAL | (OF_MEANS if is_continual_mean(metric) else {})))
+        for n, metric in enumerate(metrics)
     ]
     said = [{key: value for key, value in one.items() if value is not None} for one in named]
     return Config.model_validate({"privacy": {"epsilon": Fraction(100)}, "metric": said, "kafka": kafka})

@@ -32,7 +32,7 @@ KINDS = [(ALL, "sharp"), (ALL, "patent"), ({"kind": "none"}, "sharp")]
 
 
 def summed(decay: dict[str, Any] = ALL, **more: Any) -> dict[str, Any]:
-    return {"statistic": "sum", "decay": decay, "step": "5s"} | more
+    return {"statistic": "sum", "decay": decay, "every": "5s"} | more
 
 
 def released(cfg: Config, events: list[bytes], group: str | None = None) -> list[dict[str, Any]]:
@@ -77,10 +77,11 @@ def test_every_window_has_the_statistic_of_what_came_in_it(rows, kind, statistic
         now += pause
         events.append(event(user, x, now, g=group))
         came[group].append((now * 10**6, x))
+    values = {"range": (-2, 6), "grid": 32} if statistic != "count" else {}
     cfg = config(
         summed(
             decay, statistic=statistic, algorithm=algorithm, epsilon=SURE, group="g", max_contributions=99,
-            max_groups_per_user=2, max_gap=max_gap, range=(-2, 6), grid=32,
+            max_groups=2, max_gap=max_gap, **values,
         )
     )  # fmt: skip
     for group, samples in came.items():
@@ -222,7 +223,7 @@ def test_few_releases_are_read():
 
 def test_which_metrics_tell_windows():
     ten = {"kind": "window", "length": "10s"}
-    cfg = config(summed(), summed({"kind": "none"}), summed(ten), {}, {"statistic": "mean", "step": "5s"})
+    cfg = config(summed(), summed({"kind": "none"}), summed(ten), {}, summed({"kind": "none"}, statistic="mean"))
     assert [tells_windows(section.parts) for section in cfg.metric] == [True, True, False, False, True]
     with pytest.raises(ValueError, match="tell windows"):
         window(mechanism(config(summed(ten))), 1, 1, lambda t: t, lambda t: Step(0, ()))
@@ -238,8 +239,8 @@ def test_an_end_after_the_last_release_is_refused():
 
 
 OTHERS = [
-    {"range": (0, 2)}, {"range": (-1, 1)}, {"grid": 8}, {"epsilon": 2}, {"max_contributions": 4}, {"step": "1s"},
-    {"step": "10s"}, {"step": "3s"}, {"algorithm": "patent"}, {"version": 2}, {"unit": "user-day"}, {"delta": "0.1"},
+    {"range": (0, 2)}, {"range": (-1, 1)}, {"grid": 8}, {"epsilon": 2}, {"max_contributions": 4}, {"every": "1s"},
+    {"every": "10s"}, {"every": "3s"}, {"algorithm": "patent"}, {"version": 2}, {"unit": "user-day"}, {"delta": "0.1"},
     {"statistic": "mean"}, {"statistic": "count"},
 ]  # fmt: skip
 

@@ -209,7 +209,7 @@ def test_contributions_for_a_closed_tick_end_the_worker():
 
 
 def test_ticks_of_several_metrics_are_closed_in_the_order_of_beats_however_many_come_at_once():
-    cfg = present({"step": "20s", "lateness": "5s"}, {})
+    cfg = present({"every": "20s", "lateness": "5s"}, {})
     orders = []
     for beats in ([210], range(100, 211)):
         machine, found = release(cfg), []
@@ -265,10 +265,10 @@ streams = st.lists(
 )
 FOUND = {"group": "g", "delta": "9e-1", "life": "100s"}  # a key of few users is shown
 EQUAL = [
-    present({"lateness": "3s"}, {"late": "drop", "step": "20s"}),
+    present({"lateness": "3s"}, {"late": "drop", "every": "20s"}),
     present({"group": "g", "groups": ["a", "b"]}, {"decay": {"kind": "window", "length": "20s"}, "unit": "user-20s"}),
     present(FOUND | {"end": None, "life": "30s"}, FOUND | {"decay": {"kind": "window", "length": "20s"}}),
-    present(FOUND | {"statistic": "count", "value": None, "range": None, "unit": "user-20s", "selection": {"keys": 2}}),
+    present(FOUND | {"statistic": "count", "value": None, "unit": "user-20s", "max_groups": 2}),
 ]
 
 

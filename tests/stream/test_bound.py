@@ -180,7 +180,7 @@ def test_samples_over_the_cap_are_counted_and_nothing_else():
 
 
 def test_further_groups_of_a_user_are_left_out_by_arrival():
-    machine = bound(config(NAIVE | {"group": "g", "max_groups_per_user": 2}))
+    machine = bound(config(NAIVE | {"group": "g", "max_groups": 2}))
     feed(machine, *(event("a", 1, 100 + i, g=group) for i, group in enumerate("xyzxzy")))
     feed(machine, event("b", 1, 200, g="z"))
     (message,) = sent(machine)
@@ -189,7 +189,7 @@ def test_further_groups_of_a_user_are_left_out_by_arrival():
 
 
 def test_user_and_group_are_never_confused():
-    machine = bound(config(NAIVE | {"group": "g", "max_contributions": 1}))
+    machine = bound(config(NAIVE | {"group": "g", "max_per_group": 1}))
     feed(machine, event("ab", 1, 100, g="c"), event("a", 1, 101, g="bc"))
     assert machine.users == 2
     assert machine.counters["over_cap"] == 0

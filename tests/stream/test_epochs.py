@@ -19,7 +19,7 @@ from tests.support.effort import examples
 USERS = [f"user{number}" for number in range(6)]
 SOURCES = HOMES = 2
 FAR = 10**8  # seconds; a wrong time whose record has a wrong timestamp, too
-SUM: dict[str, Any] = {"statistic": "sum", "algorithm": "sharp", "step": "10s", "max_gap": 3}
+SUM: dict[str, Any] = {"statistic": "sum", "algorithm": "sharp", "every": "10s", "max_gap": 3}
 VALUES: list[dict[str, Any]] = [SUM, {"algorithm": "naive", "lateness": "3s"}]
 PRESENT: list[dict[str, Any]] = [{"statistic": "sum"}, {"statistic": "sum", "lateness": "3s"}]
 

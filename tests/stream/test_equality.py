@@ -52,28 +52,26 @@ CONFIGS: list[Config] = [
     config({"epsilon": 4000}),  # so much that every level activates
     config({"algorithm": "naive"}),
     config({"epsilon": 9000, "max_contributions": 32, "users": 2}, {"algorithm": "naive", "every": "7s"}),
-    config(
-        {"epsilon": 4000, "group": "g", "max_groups_per_user": 2}, {"algorithm": "naive", "group": "g", "every": "1s"}
-    ),
+    config({"epsilon": 4000, "group": "g", "max_groups": 2}, {"algorithm": "naive", "group": "g", "every": "1s"}),
     config({"lateness": "3s"}, {"late": "drop", "every": "25s"}),
     config(
         {"algorithm": "wishful", "prior": "0.5", "max_contributions": 3},
         {"algorithm": "single-tree", "prior": "0.5", "sigma": "0.1"},
-        {"algorithm": "multi-tree", "prior": "0", "group": "g", "max_groups_per_user": 2},
+        {"algorithm": "multi-tree", "prior": "0", "group": "g", "max_groups": 2},
         {"epsilon": 4000, "sigma": "0.2"},
     ),
     config(
         {"algorithm": "wishful", "max_contributions": 3} | FEW_USERS,
-        {"algorithm": "multi-tree", "sigma": "0.01", "group": "g", "max_groups_per_user": 2, "every": "3s"} | FEW_USERS,
+        {"algorithm": "multi-tree", "sigma": "0.01", "group": "g", "max_groups": 2, "every": "3s"} | FEW_USERS,
         {"algorithm": "single-tree", "value": ("x", "y"), "range": ((0, 1), (-5, 5)), "lateness": "3s"} | FEW_USERS,
     ),
     config(SHARP | {"epsilon": 400, "grid": 64}, {"algorithm": "sharp", "every": "2s", "users": None}),
     config(
         {"algorithm": "sharp", "epsilon": 60, "sigma": "0.1", "life": "60s", "grid": 64},
         {"algorithm": "sharp", "epsilon": 900, "sigma": "0.3", "max_contributions": 7, "every": "contribution"},
-        {"algorithm": "sharp", "epsilon": 900, "sigma": "0.01", "group": "g", "max_groups_per_user": 2, "every": "3s"},
+        {"algorithm": "sharp", "epsilon": 900, "sigma": "0.01", "group": "g", "max_groups": 2, "every": "3s"},
     ),
-    config(SHARP | {"epsilon": 2000, "group": "g", "max_groups_per_user": 2}),
+    config(SHARP | {"epsilon": 2000, "group": "g", "max_groups": 2}),
     config(
         {"epsilon": 9000, "value": ("x", "y"), "range": ((0, 1), (-5, 5)), "sigma": ("0.3", "0.1")},
         {"algorithm": "naive", "value": ("y", "x"), "range": ((0, 1), (-5, 5))},
@@ -163,10 +161,13 @@ def test_a_release_per_contribution_follows_one_source_partition(rows, algorithm
     assert cluster.releases() == run_file(cfg, events)
 
 
-SLOT = {"statistic": "slot-mean", "slot": "10s"}
+SLOT = {"statistic": "mean", "slot": "10s"}
 BACK = [
     config({"algorithm": "naive"}, SHARP | {"epsilon": 400, "grid": 64, "every": "2s"}),
-    config({"statistic": "sum", "step": "2s"}, {"statistic": "mean", "step": "5s", "group": "g"}),
+    config(
+        {"statistic": "sum", "every": "2s"},
+        {"statistic": "mean", "every": "5s", "decay": {"kind": "none"}, "group": "g"},
+    ),
     config({"algorithm": "naive", "every": "contribution"}),
     config(SLOT),
     config(SLOT, {"algorithm": "naive", "group": "g"}),

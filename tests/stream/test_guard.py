@@ -11,8 +11,8 @@ from shoal.stream.guard import PublishedBefore
 from shoal.stream.release import ReleasePartition
 from tests.stream.simulation import Cluster, config, event
 
-CONFIG = config({"group": "g", "max_groups_per_user": 2, "algorithm": "naive"})
-FULL = config({"group": "g", "epsilon": 400, "max_groups_per_user": 2})
+CONFIG = config({"group": "g", "max_groups": 2, "algorithm": "naive"})
+FULL = config({"group": "g", "epsilon": 400, "max_groups": 2})
 EVENTS = [event(f"user{n % 3}", 0.5, 4 * n, g="ab"[n % 2]) for n in range(12)]
 
 MANY = [event(f"user{n % 4}", 0.5, 4 * n, g="ab"[n // 4 % 2]) for n in range(48)]

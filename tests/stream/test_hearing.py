@@ -21,10 +21,10 @@ HOMES = 5
 IDLE_AFTER_MS = 30_000
 ALONE = {"algorithm": "naive", "every": "10s"}
 OTHER = {"algorithm": "naive", "every": "15s"}
-GROUPED = {"algorithm": "naive", "every": "10s", "group": "g", "max_groups_per_user": 2}
-SLOTTED = {"statistic": "slot-mean", "slot": "20s", "group": "g", "max_cells": 2, "algorithm": "baseline",
+GROUPED = {"algorithm": "naive", "every": "10s", "group": "g", "max_groups": 2}
+SLOTTED = {"statistic": "mean", "slot": "20s", "group": "g", "max_groups": 2, "algorithm": "baseline",
            "epsilon": 5000, "unit": "user", "max_slots": 9}  # fmt: skip
-PRESENT = {"statistic": "sum", "relation": "add-remove", "step": "10s", "decay": {"kind": "window", "length": "30s"},
+PRESENT = {"statistic": "sum", "relation": "add-remove", "every": "10s", "decay": {"kind": "window", "length": "30s"},
            "start": "1970-01-01", "life": "1h"}  # fmt: skip
 
 

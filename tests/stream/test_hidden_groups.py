@@ -14,7 +14,7 @@ from tests.privacy.attended import present
 from tests.stream.simulation import SECRET, event
 
 SECOND = 10**6
-COUNT = {"group": "g", "statistic": "count", "value": None, "range": None, "delta": "1e-6", "step": "1s"}
+COUNT = {"group": "g", "statistic": "count", "value": None, "delta": "1e-6", "every": "1s"}
 FOUND = present(COUNT)
 IN_WINDOWS = present({**COUNT, "decay": {"kind": "window", "length": "4s"}})
 CLOCK = "t|0|fold|300000000|beats"

@@ -28,8 +28,8 @@ CFG = config(
     {"algorithm": "naive", "group": "g"},
     {"algorithm": "full", "every": "5s"},
     {"algorithm": "sharp", "every": "10s", "epsilon": 4},
-    {"statistic": "sum", "step": "5s", "decay": {"kind": "window", "length": "20s"}},
-    {"statistic": "slot-mean", "slot": "10s", "group": "g", "max_contributions": 2, "users": 12},
+    {"statistic": "sum", "every": "5s", "decay": {"kind": "window", "length": "20s"}},
+    {"statistic": "mean", "slot": "10s", "group": "g", "max_per_group": 2, "users": 12},
 )
 SEEN = {kind: name for kind, name in KINDS.items() if kind != HIDDEN}  # test_hidden_groups.py has hidden ones
 EVENTS = [event(f"u{n % 7}", n % 2, 100 + n, g=f"g{n % 3}") for n in range(48)]

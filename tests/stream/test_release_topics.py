@@ -135,7 +135,7 @@ def run(machine: ReleasePartition, log: list[Line], changelog: dict[bytes, bytes
     return released
 
 
-SLOTTED = {"statistic": "slot-mean", "algorithm": "baseline", "slot": "10s", "group": "g", "max_cells": 2}
+SLOTTED = {"statistic": "mean", "algorithm": "baseline", "slot": "10s", "group": "g", "max_groups": 2}
 OTHER = {"algorithm": "naive", "name": "other"}
 
 

@@ -18,7 +18,7 @@ def test_a_user_in_very_many_cells_counts_in_the_first_ones(monkeypatch):
     monkeypatch.setattr(slot_accounts, "MOST_CELLS", 3)
     events = [*(Event("a", 1, cell) for cell in "vwxyzv"), Event("b", 1, "z")]
     for most, found in ((1, "vwxzv"), (4, "vwxyzv")):
-        stage = Stage(plan_of(slots(max_cells=most))).run(*events, Event("b", 11, "z"))
+        stage = Stage(plan_of(slots(max_groups=most))).run(*events, Event("b", 11, "z"))
         assert counted(stage) == Counter((0, cell) for cell in found)
         assert stage.counters["cells_left_out"] == len("vwxyzvz") - len(found)
 
@@ -98,7 +98,7 @@ def test_samples_of_several_values_are_cut_by_how_many_they_are(monkeypatch):
 
 def test_the_largest_distribution_fits_into_a_record():
     quantiles = [f"{n}/1009" for n in range(1, 1009, 100)]
-    whole = slotted(statistic="slot-distribution", algorithm="best", grid=1 << 20, range=(-142857143, 333333333))
+    whole = slotted(statistic="distribution", algorithm="best", grid=1 << 20, range=(-142857143, 333333333))
     cfg = config(whole | {"bins": MOST_BINS, "quantiles": quantiles, "epsilon": SURE})
     (found,) = run_file(cfg, [event(f"u{n}", n * 1e6, 1) for n in range(99)])
     assert len(found) < 1_000_000  # what a broker takes, with room to spare

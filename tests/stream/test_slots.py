@@ -1,7 +1,7 @@
 """Places and slots in the stream: what counts where, when it is sent, and that a slot is computed once, as a whole."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -25,7 +25,7 @@ Place = tuple[int, str, str]  # slot's first second, user's pseudonym, cell
 
 
 def slotted(**changes: Any) -> dict[str, Any]:
-    return {"statistic": "slot-mean", "algorithm": "baseline", "slot": "10s", "max_contributions": 2} | changes
+    return {"statistic": "mean", "algorithm": "baseline", "slot": "10s", "max_contributions": 2} | changes
 
 
 def slots(**changes: Any) -> Config:
@@ -63,11 +63,11 @@ def counted(stage: Stage) -> Counter[tuple[int, str]]:
 # ---------------------------------------------------------------- what counts
 
 UNITS: list[dict[str, Any]] = [
-    {"max_cells": 2, "across_cells": "split"},
-    {"max_cells": 2},
-    {"unit": "user-30s", "max_slots": 2, "max_cells": 2, "across_cells": "split"},
+    {"max_groups": 2, "across_cells": "split"},
+    {"max_groups": 2},
+    {"unit": "user-30s", "max_slots": 2, "max_groups": 2, "across_cells": "split"},
     {"unit": "user-20s", "max_slots": 1, "max_contributions": 3},
-    {"unit": "user", "max_slots": 3, "max_contributions": 4, "max_cells": 1, "across_cells": "split"},
+    {"unit": "user", "max_slots": 3, "max_contributions": 4, "max_groups": 1, "across_cells": "split"},
 ]
 people = st.lists(
     st.tuples(st.sampled_from("ab"), st.integers(0, 6), st.sampled_from("xyz"), st.sampled_from([0, 0, 0, 4, 9])),
@@ -79,7 +79,7 @@ def in_words(rows: list[Event], unit: dict[str, Any]) -> Counter[tuple[int, str]
     """The rules, one by one, over a list of events in time order: samples that count by slot and cell."""
     length = {"user-30s": 30, "user-20s": 20, "user": 10**9}.get(unit.get("unit", ""), 10)
     most_slots, cap = unit.get("max_slots", 1), unit.get("max_contributions", 2)
-    most_cells = unit["max_cells"] if unit.get("across_cells") == "split" else 99
+    most_cells = unit["max_groups"] if unit.get("across_cells") == "split" else 99
     found: Counter[tuple[int, str]] = Counter()
     slots_of: dict[Any, set[int]] = defaultdict(set)
     cells_of: dict[Any, set[str]] = defaultdict(set)
@@ -223,7 +223,7 @@ def test_each_cell_is_released_once_at_the_end_of_its_slot():
         event("a", 1, 1, g="x"), event("b", 0, 2, g="x"), event("a", 1, 3, g="y"),
         event("a", 0.5, 11, g="x"), event("c", 0, 35, g="y"),
     ]  # fmt: skip
-    found = released(slots(epsilon=SURE, max_cells=2), events)
+    found = released(slots(epsilon=SURE, max_groups=2), events)
     assert [(one["at"][17:19], one["group"], one["seq"], round(one["value"], 6), one["users"]) for one in found] == [
         ("10", "x", 1, 0.5, 2), ("10", "y", 1, 1, 1), ("20", "x", 2, 0.5, 1), ("40", "y", 2, 0, 1),
     ]  # fmt: skip
@@ -237,19 +237,19 @@ def test_without_a_place_there_is_one_for_all():
 
 def test_longer_units_have_a_share_of_epsilon_in_each_slot_and_cell():
     events = [event("a", 1, 1, g="x"), event("a", 1, 1, g="y"), event("b", 1, 1, g="z")]
-    found = released(slots(unit="user", max_slots=4, max_cells=3, epsilon=12), events)
+    found = released(slots(unit="user", max_slots=4, max_groups=3, epsilon=12), events)
     assert [(one["group"], one["cell_epsilon"]) for one in found] == [("x", 1.5), ("y", 1.5), ("z", 3)]
-    split = released(slots(unit="user", max_slots=4, max_cells=3, epsilon=12, across_cells="split"), events)
+    split = released(slots(unit="user", max_slots=4, max_groups=3, epsilon=12, across_cells="split"), events)
     assert [one["cell_epsilon"] for one in split] == [1, 1, 1]
     assert [one["degradation"] for one in split] == [None] * 3
 
 
 def test_cells_with_too_few_users_are_no_release_and_cost_the_others_nothing():
     events = [event("a", 1, 1, g="x"), event("b", 1, 1, g="x"), event("a", 1, 2, g="y")]
-    found = released(slots(min_users=2, max_cells=2), events)
+    found = released(slots(min_users=2, max_groups=2), events)
     assert [(one["group"], one["value"] is None, one["users"]) for one in found] == [("x", False, 2), ("y", True, 1)]
     assert found[0]["cell_epsilon"] == 1
-    nobody = released(slots(min_users=3, max_cells=2), events)
+    nobody = released(slots(min_users=3, max_groups=2), events)
     assert [(one["value"], one["noise_sd"], one["samples"]) for one in nobody] == [(None, None, 0)] * 2
 
 
@@ -263,15 +263,15 @@ def test_who_is_in_too_many_cells_is_left_out_of_some():
 
 CELL = {"h3": 8, "lat": "y", "lon": "x"}
 CONFIGS = [
-    slots(epsilon=4, max_contributions=3, max_cells=2),
-    slots(unit="user-30s", max_slots=2, max_cells=2, across_cells="split"),
+    slots(epsilon=4, max_contributions=3, max_groups=2),
+    slots(unit="user-30s", max_slots=2, max_groups=2, across_cells="split"),
     slots(unit="user", max_slots=3, min_users=2),
     config(slotted(value="x", group="g", lateness="3s"), slotted(slot="3s", late="drop"), {"algorithm": "naive"}),
     config(slotted(
         value=("x", "y"), range=((0, 1), (-5, 5)), algorithm="few-users", delta="0.1", epsilon=40, group="g",
-        max_cells=2,
+        max_groups=2,
     )),
-    config(slotted(cell=CELL, value="t", time="y", range=(0, 200)), {"statistic": "sum", "step": "7s", "value": "t",
+    config(slotted(cell=CELL, value="t", time="y", range=(0, 200)), {"statistic": "sum", "every": "7s", "value": "t",
            "time": "y", "range": (0, 200)}),
 ]  # fmt: skip
 
@@ -292,7 +292,7 @@ def test_any_interleaving_and_any_crash_gives_the_releases_of_the_file_run(cfg, 
 
 def test_a_slot_of_many_cells_is_closed_in_pieces_and_goes_on_after_a_crash():
     events = [event(f"u{n % 7}", n % 3 / 2, n // 20, g=f"cell{n % 90}") for n in range(600)]
-    cfg = slots(max_cells=30, max_contributions=9)
+    cfg = slots(max_groups=30, max_contributions=9)
     cluster = Cluster(cfg, 1, 1)
     cluster.produce(events)
     cluster.end_last_ticks()
@@ -339,10 +339,18 @@ def test_what_wakes_too_late_for_its_slot_counts_in_no_other():
 
 
 def test_keys_of_slots_leave_other_metrics_digests_as_they_were():
-    plain = orjson.loads(parameters_of(config({}), config({}).metric[0]))
-    assert not {"slot", "cell", "max_cells", "bins"} & plain.keys()
+    plain = orjson.loads(parameters_of(config({}), config({}).metric[0].parts))
+    assert not {"place", "slots", "cells", "across", "cap", "bins"} & set(names_in(plain))
     cfg = config(slotted(cell=CELL, value="t", time="z"))
-    assert orjson.loads(parameters_of(cfg, cfg.metric[0]))["cell"] == CELL
+    place = orjson.loads(parameters_of(cfg, cfg.metric[0].parts))["per"]["place"]
+    assert place == {"kind": "Hexagons", "resolution": 8, "latitude": "y", "longitude": "x"}
+
+
+def names_in(said: Any) -> Iterator[str]:
+    """The names of all parameters."""
+    for name, part in said.items() if isinstance(said, dict) else ():
+        yield name
+        yield from names_in(part)
 
 
 def test_unfinished_state_is_not_dropped_from_memory_without_a_changelog():

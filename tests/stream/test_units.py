@@ -18,7 +18,7 @@ from tests.stream.units import Event, Stage, plan_of, schedules, sums
 from tests.support.effort import examples
 
 PERIOD = {"unit": "user-10s"}
-GROUPS = {"group": "g", "max_groups_per_user": 2}
+GROUPS = {"group": "g", "max_groups": 2}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -37,7 +37,7 @@ def reasons(stage: Stage) -> list[str]:
 
 
 def test_one_cap_holds_for_all_groups_of_a_user_together():
-    stage = Stage(plan_of(sums(group="g", max_groups_per_user=5, max_contributions=3)))
+    stage = Stage(plan_of(sums(group="g", max_groups=5, max_contributions=3)))
     stage.run(*(Event("a", 1, group) for group in "xxyzx"), Event("b", 1, "x"))
     assert stage.samples() == {("x", 0): 3, ("y", 0): 1}
     assert stage.counters == {"over_cap": 2}
@@ -45,7 +45,7 @@ def test_one_cap_holds_for_all_groups_of_a_user_together():
 
 def test_raising_the_number_of_groups_does_not_raise_what_a_user_may_move():
     for groups in (2, 3, 1000):
-        stage = Stage(plan_of(sums(group="g", max_groups_per_user=groups)))
+        stage = Stage(plan_of(sums(group="g", max_groups=groups)))
         stage.run(*(Event("a", 1, f"{n}") for n in range(10)))
         assert sum(stage.samples().values()) == 2
 
@@ -58,7 +58,7 @@ def test_further_groups_are_left_out_by_arrival_and_counted_as_such():
 
 
 def test_means_without_a_decay_keep_a_cap_for_each_group():
-    machine = BoundPartition(plan_of(config({"algorithm": "naive", "max_contributions": 2} | GROUPS)), 0)
+    machine = BoundPartition(plan_of(config({"algorithm": "naive", "max_per_group": 2} | GROUPS)), 0)
     machine.start(0)
     machine.process([Line(n, Event("a", 1, "xy"[n % 2]).raw(), timestamp=STAMP) for n in range(9)], 9)
     assert machine.counters == {"over_cap": 5}
@@ -78,7 +78,7 @@ def test_a_user_must_be_in_one_partition():
     assert {reason for stage in stages for reason in reasons(stage)} == {"wrong-partition"}
 
 
-PRESENT = {"relation": "add-remove", "algorithm": None, "failure": None, "start": "1970-01-01", "life": "1h"}
+PRESENT = {"relation": "add-remove", "start": "1970-01-01"}
 
 
 @pytest.mark.parametrize("relation", [{}, PRESENT])
@@ -275,9 +275,9 @@ def test_restarts_anywhere_change_nothing_that_is_sent(cfg, found, schedule):
 
 # ---------------------------------------------------------------- to the releases
 
-WINDOW = {"statistic": "sum", "step": "5s", "decay": {"kind": "window", "length": "10s"}, "max_contributions": 2}
+WINDOW = {"statistic": "sum", "every": "5s", "decay": {"kind": "window", "length": "10s"}, "max_contributions": 2}
 RELEASED = [
-    config(WINDOW | PERIOD, WINDOW | {"unit": "user-1m", "step": "7s", "decay": None} | GROUPS, WINDOW | GROUPS),
+    config(WINDOW | PERIOD, WINDOW | {"unit": "user-1m", "every": "7s", "decay": None} | GROUPS, WINDOW | GROUPS),
     config(WINDOW | {"unit": "event", "max_contributions": None, "group": "g"}, WINDOW | PERIOD | {"lateness": "4s"}),
 ]
 

@@ -23,8 +23,8 @@ from tests.stream.test_equality import actions, encode, events_in_order
 from tests.support.effort import examples
 
 ENOUGH = 3  # samples
-GROUPED = {"group": "g", "max_groups_per_user": 2}
-STEPPED = {"statistic": "mean", "step": "5s"}
+GROUPED = {"group": "g", "max_groups": 2}
+STEPPED = {"statistic": "mean", "every": "5s", "decay": {"kind": "none"}}
 BY_CONTRIBUTION = config({"algorithm": "naive", "every": "contribution", **GROUPED}, {"algorithm": "sharp"})
 CONFIGS = [
     config({"algorithm": "naive", **GROUPED}),

@@ -17,10 +17,10 @@ from tests.stream.test_equality import EVENTS, FEW_USERS, SHARP, actions, encode
 from tests.support.cover import in_a_loop
 from tests.support.effort import examples
 
-GROUPS = {"group": "g", "max_groups_per_user": 1}
+GROUPS = {"group": "g", "max_groups": 1}
 PLANE = {"value": ("x", "y"), "range": ((0, 1), (-5, 5))}
 METRICS: list[dict[str, Any]] = [
-    {"algorithm": "naive", "max_contributions": 3, "every": "7s"} | GROUPS,
+    {"algorithm": "naive", "max_per_group": 3, "every": "7s"} | GROUPS,
     {"algorithm": "full", "epsilon": 4000},
     SHARP | {"epsilon": 400, "grid": 64, "every": "2s"},
     SHARP | {"epsilon": 800, "max_contributions": 64} | PLANE,
@@ -91,7 +91,7 @@ def test_a_block_may_count_before_the_time_of_a_sample_in_it():
 
 def test_whose_samples_are_withheld():
     """Each for a reason of its own, and counted again, as a sample that counts, once its block is full."""
-    cfg = telling([{"algorithm": "single-tree", "prior": "0.5", "max_contributions": 4} | GROUPS])
+    cfg = telling([{"algorithm": "single-tree", "prior": "0.5", "max_per_group": 4} | GROUPS])
 
     def said(*events: tuple[str, str]) -> list[tuple[Any, ...]]:
         times = range(100, 200, 10)

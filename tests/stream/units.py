@@ -19,11 +19,7 @@ Place = tuple[str, int]  # group, microsecond at which its step begins
 
 def sums(**changes: Any) -> Config:
     """One sum per step of 5 seconds, of at most two samples of a unit."""
-    usual = {
-        "statistic": "sum", "algorithm": "sharp", "every": None, "users": None, "failure": "0.001", "step": "5s",
-        "max_contributions": 2,
-    }  # fmt: skip
-    return config(usual | changes)
+    return config({"statistic": "sum", "every": "5s", "max_contributions": 2} | changes)
 
 
 schedules = st.lists(

@@ -33,6 +33,7 @@ from shoal.models.times import iso
 from shoal.stream.file_run import Line, line_of
 from tests.support import nursery
 from tests.support.kafka import Brokers
+from tests.support.metric_keys import is_continual_mean, with_usual
 from tests.support.workers import PATIENCE, Worker, tails, wait_until
 
 USUAL_METRIC: dict[str, Any] = {
@@ -48,19 +49,18 @@ SHARP_METRIC: dict[str, Any] = {
 OF_MEANS = ("users", "algorithm", "every")  # what of the usual metric sums and slots have no use for
 # A sum and a mean that forget, and a count; silent groups rest after two days.
 STEP_METRICS: tuple[dict[str, Any], ...] = (
-    {"name": "weekly", "statistic": "sum", "step": "6h", "decay": {"kind": "window", "length": "7d"}, "group": "city",
+    {"name": "weekly", "statistic": "sum", "every": "6h", "decay": {"kind": "window", "length": "7d"}, "group": "city",
      "max_gap": 8},
-    {"name": "fading", "statistic": "mean", "step": "1h", "decay": {"kind": "exponential", "half_life": "1d"}},
-    {"name": "visits", "statistic": "count", "step": "2h", "decay": {"kind": "all-windows"}},
+    {"name": "fading", "statistic": "mean", "every": "1h", "decay": {"kind": "exponential", "half_life": "1d"}},
+    {"name": "visits", "statistic": "count", "every": "2h", "decay": {"kind": "all-windows"}},
 )  # fmt: skip
 CHUNK = 250  # events that are sent at once while the world goes on
 
 
-def usual(metric: Mapping[str, Any]) -> dict[str, Any]:
-    """What a metric does not say."""
-    return {
-        key: value for key, value in USUAL_METRIC.items() if key not in OF_MEANS or not {"step", "slot"} & metric.keys()
-    }
+def completed(metric: Mapping[str, Any]) -> dict[str, Any]:
+    """The metric with the usual keys that one of its kind has; a key that is None is not written."""
+    lacks = () if is_continual_mean(metric) else OF_MEANS
+    return with_usual(metric, {key: value for key, value in USUAL_METRIC.items() if key not in lacks})
 
 
 def toml(value: Any) -> str:
@@ -85,7 +85,7 @@ class Deployment:
         **kafka_section: Any,
     ) -> None:
         self.kafka, self.folder, self.app = kafka, folder, kafka.name("app")
-        self.metrics = [usual(metric) | {"name": f"m{n}"} | dict(metric) for n, metric in enumerate(metrics or ({},))]
+        self.metrics = [completed({"name": f"m{n}"} | dict(metric)) for n, metric in enumerate(metrics or ({},))]
         self.epsilon, self.delta, self.url, self.kafka_section = epsilon, delta, url, kafka_section
         self.workers: list[Worker] = []
         self.config = folder / "shoal.toml"
@@ -111,7 +111,10 @@ class Deployment:
             ("[privacy]", {"key_file": "shoal.key", "epsilon": self.epsilon, "delta": self.delta}),
             *(("[[metric]]", metric | {"topic": self.topic(str(metric["topic"]))}) for metric in self.metrics),
         ]
-        lines = [[head, *(f"{key} = {toml(value)}" for key, value in section.items())] for head, section in sections]
+        lines = [
+            [head, *(f"{key} = {toml(value)}" for key, value in section.items() if value is not None)]
+            for head, section in sections
+        ]
         written = (folder or self.folder) / "shoal.toml.new"
         written.write_text("\n".join(line for lines_ in lines for line in lines_) + "\n")
         written.replace(written.with_suffix(""))  # at once, for a thread that produces may be reading it

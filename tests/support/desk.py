@@ -31,14 +31,14 @@ user = "who"
 value = "x"
 time = "at"
 group = "room"
-statistic = "slot-mean"
+statistic = "mean"
 range = [0, 100]
 epsilon = 1
-max_contributions = 4
+max_per_group = 4
 slot = "1h"
 """
 PLACES = CONFIG.replace('group = "room"\n', 'cell = { h3 = 8, lat = "lat", lon = "lon" }\n')
-MEAN = CONFIG.replace('"slot-mean"', '"mean"').replace('slot = "1h"', 'every = "1h"\nusers = 20\nalgorithm = "naive"')
+MEAN = CONFIG.replace('slot = "1h"', 'every = "1h"\nusers = 20\nalgorithm = "naive"')
 draw = random.Random(5)
 EVENTS: list[dict[str, Any]] = [
     {"who": f"u{n % 20}", "at": f"2024-01-01T{n // 60:02d}:{n % 60:02d}:00Z", "x": round(draw.uniform(0, 100), 2),

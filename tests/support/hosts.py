@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.support.deployment import Deployment, usual
+from tests.support.deployment import Deployment, completed
 from tests.support.workers import Worker, shoal, tails, wait_until
 
 
@@ -20,7 +20,7 @@ class Hosts:
 
     def write(self, *metrics: Mapping[str, Any]) -> None:
         """The newest configuration, as yet on no host."""
-        self.shoals.metrics = [usual(metric) | dict(metric) for metric in metrics]
+        self.shoals.metrics = [completed(metric) for metric in metrics]
         self.shoals.write_config()
 
     def deploy(self, host: int) -> None:

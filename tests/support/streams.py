@@ -52,12 +52,12 @@ range = [0, 1]
 {metric}
 """
 MEAN = 'statistic = "mean"\nalgorithm = "naive"\nepsilon = 1\nmax_contributions = 5\nusers = 10\nevery = "10s"\n'
-GROUPS = MEAN + 'group = "g"\n'
+GROUPS = MEAN.replace("max_contributions", "max_per_group") + 'group = "g"\n'
 CELLS = (
-    'statistic = "slot-mean"\nepsilon = 1\nmax_contributions = 2\nslot = "10s"\ngroup = "g"\nunit = "user-slot"\n'
-    "max_cells = 1\n"
+    'statistic = "mean"\nepsilon = 1\nmax_per_group = 2\nslot = "10s"\ngroup = "g"\nunit = "user-slot"\n'
+    "max_groups = 1\n"
 )
-OFTEN = MEAN.replace('every = "10s"', 'every = "contribution"') + 'group = "g"\n'
+OFTEN = GROUPS.replace('every = "10s"', 'every = "contribution"')
 FULL = MEAN.replace('"naive"', '"full"').replace(
     "epsilon = 1\nmax_contributions = 5", "epsilon = 400\nmax_contributions = 8"
 )

@@ -10,9 +10,9 @@ from tests.stream.simulation import config
 METRICS: dict[str, dict[str, Any]] = {
     "a": {"algorithm": "full", "epsilon": 4000},
     "b": {"algorithm": "naive", "every": "7s", "topic": "more"},
-    "c": {"algorithm": "naive", "group": "g", "max_groups_per_user": 2, "every": "5s"},
-    "d": {"statistic": "sum", "step": "6s", "decay": {"kind": "window", "length": "30s"}, "topic": "more"},
-    "s": {"statistic": "slot-mean", "slot": "20s", "group": "g", "max_cells": 2, "algorithm": "baseline",
+    "c": {"algorithm": "naive", "group": "g", "max_groups": 2, "every": "5s"},
+    "d": {"statistic": "sum", "every": "6s", "decay": {"kind": "window", "length": "30s"}, "topic": "more"},
+    "s": {"statistic": "mean", "slot": "20s", "group": "g", "max_groups": 2, "algorithm": "baseline",
           "epsilon": 5000, "unit": "user", "max_slots": 9},
 }  # fmt: skip
 File = dict[str, int]  # metric -> version

@@ -29,7 +29,7 @@ range = [0, 200]
 grid = 200
 epsilon = 1
 max_contributions = 2
-step = "1h"
+every = "1h"
 """
 EVENTS = [
     ("ann", 31, "08:05"), ("bob", 12, "08:20"), ("ann", 900, "08:40"),

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, and_, exists, select
 
 from shoal.agents.audit.turns import lost_turns
 from shoal.models.errors import LedgerError
+from shoal.models.parameters import person_in, topic_in
 from shoal.models.tables import (
     WORKERS,
     ActivationRow,
@@ -24,7 +25,6 @@ from shoal.models.tables import (
     Person,
     ReleaseRow,
 )
-from shoal.stream.parameters import person_in
 
 
 def check_whole(connection: Connection) -> None:
@@ -83,7 +83,7 @@ def _missing_partners(connection: Connection) -> Iterator[tuple[str, str]]:
     read = {tuple(row) for row in connection.execute(select(PartitionCount.app, PartitionCount.topic))}
     owned = select(Owner.app, Owner.metric, Owner.version, MetricVersion.parameters).join(MetricVersion, same)
     for app, metric, version, parameters in connection.execute(owned.where(Owner.kind == WORKERS)):
-        if (app, orjson.loads(parameters).get("topic")) not in read:
+        if (app, topic_in(orjson.loads(parameters))) not in read:
             yield "partition_count", f'workers own metric "{metric}" version {version}, and no partitions are noted'
 
 

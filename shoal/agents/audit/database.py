@@ -33,7 +33,7 @@ IN_MEMORY = URL.create("sqlite")  # for who asks what a log would say that is no
 NO_RIGHT = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 PRIMARY = 0xFF  # of an extended error code of SQLite
 INSUFFICIENT_PRIVILEGE = "42501"
-REVISIONS = "v[0-9][0-9][0-9]_*.py"  # v008_tables.py makes revision 008
+REVISIONS = "v[0-9][0-9][0-9]_*.py"  # v010_tables.py makes revision 010
 
 
 class Unavailable(LedgerError):

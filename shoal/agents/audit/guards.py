@@ -6,6 +6,7 @@ version of one app hides none of another one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,16 +17,15 @@ import orjson
 from shoal.agents.audit.budget import BudgetReport, check_budget
 from shoal.agents.audit.owners import Ownership
 from shoal.agents.audit.requests import Registration, Request
-from shoal.agents.audit.turns import epoch_of
 from shoal.agents.lost_records import changed_count
 from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.config.unit import parse_unit
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
+from shoal.models.parameters import differing, epoch_in, pattern_in, person_in, time_in, topic_in, values_in
 from shoal.models.tables import ACTIVE, RETIRED, MetricVersion
 from shoal.models.version import NoiseName, VersionId
-from shoal.stream.parameters import NO_KEYS, person_in
 
 OF_FILES = "shoal audit replay --from events computes it again; give file runs an app of their own"
 TERMS = ("epsilon", "delta", "unit", "relation", "charge_epsilon", "charge_delta")
@@ -42,7 +42,7 @@ class Version:
 
     @property
     def topic(self) -> str:
-        return str(self.said.get("topic"))
+        return topic_in(self.said)
 
     def __str__(self) -> str:
         return f"{self.id} of app {self.id.app!r}"
@@ -123,19 +123,6 @@ def _unchanged(asked: Asked) -> None:
             raise LedgerError(f"{each.id} is registered with another {', '.join(different)}; raise its version")
 
 
-def differing(old: str, new: str) -> list[str]:
-    """The keys that differ; where none does, the parameters that follow from the keys and do.
-
-    >>> differing('{"end": 1, "mechanism": "a"}', '{"end": 2, "mechanism": "b"}')
-    ['end']
-    >>> differing('{"end": 1, "mechanism": "a"}', '{"end": 1, "mechanism": "b"}')
-    ['mechanism']
-    """
-    before, after = orjson.loads(old), orjson.loads(new)
-    names = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
-    return [name for name in names if name not in NO_KEYS] or names
-
-
 def _in_use(asked: Asked) -> None:
     """Refuse a version that is retired."""
     for each, row in asked.old:
@@ -152,7 +139,7 @@ def _owned(asked: Asked) -> None:
         if owner.by_workers and asked.known[name].state == ACTIVE
     }
     for each in request.registrations:
-        owner, topic = asked.owners.get(each.id), each.said.get("topic")
+        owner, topic = asked.owners.get(each.id), topic_in(each.said)
         if not request.file_run:
             if owner and not owner.by_workers:
                 raise LedgerError(
@@ -191,8 +178,8 @@ def _fresh_noise(asked: Asked) -> None:
 
 def _one_role(asked: Asked) -> None:
     """Refuse a field of a topic, or a prefix of one, that is value in one metric of the log and pattern in another."""
-    values = dict.fromkeys((each.topic, path) for each in asked.all for path in _values(each.said))
-    patterns = dict.fromkeys((each.topic, path) for each in asked.all for path in _patterns(each.said))
+    values = dict.fromkeys((each.topic, path) for each in asked.all for path in values_in(each.said))
+    patterns = dict.fromkeys((each.topic, path) for each in asked.all for path in pattern_in(each.said))
     for topic, value in values:
         for path in [path for other, path in patterns if other == topic]:
             if f"{value}.".startswith(f"{path}.") or f"{path}.".startswith(f"{value}."):
@@ -202,29 +189,14 @@ def _one_role(asked: Asked) -> None:
                 )
 
 
-def _values(said: Mapping[str, Any]) -> list[str]:
-    """Paths of the event fields that hold a version's values, by its parameters."""
-    value = said.get("value")
-    fields = value["fields"] if isinstance(value, dict) else value if isinstance(value, list) else [value]
-    return [path for path in fields if isinstance(path, str)]
-
-
-def _patterns(said: Mapping[str, Any]) -> list[str]:
-    """Paths of the event fields that are public under relation values, by a version's parameters."""
-    pattern = [said.get(role) for role in ("user", "time", "group")]
-    pattern += [(said.get("cell") or {}).get(role) for role in ("lat", "lon")]
-    return [path for path in pattern if isinstance(path, str)]
-
-
 def _one_time(asked: Asked) -> None:
     """Refuse metrics of one topic with different time fields if the ledger's unit has a period."""
     if parse_unit(asked.request.unit).period is None:
         return
     times: dict[str, set[str]] = {}
     for each in asked.all:
-        is_free = each.said.get("statistic") == "count"
-        if each.said.get("unit", "user").startswith("user-") and not is_free:
-            times.setdefault(each.topic, set()).add(each.said.get("time") or "the record's timestamp")
+        with suppress(LookupError):
+            times.setdefault(each.topic, set()).add(time_in(each.said) or "the record's timestamp")
     for topic, fields in times.items():
         if len(fields) > 1:
             raise LedgerError(
@@ -278,12 +250,12 @@ def _one_epoch(asked: Asked) -> None:
     Where presence is protected, refuse metrics of a topic on both sides of a restart: their ticks have one order.
     """
     for new in asked.new:
-        topic, epoch = epoch_of(new.said)
+        topic, epoch = topic_in(new.said), epoch_in(new.said)
         if epoch != asked.epochs.get(topic, 0):
             raise LedgerError(f"{new.id}: the clocks of topic {topic} were restarted just now; start again")
     found: dict[str, tuple[int, str]] = {}
     for each in asked.request.registrations:
-        topic, epoch = epoch_of(each.said)
+        topic, epoch = topic_in(each.said), epoch_in(each.said)
         other = found.setdefault(topic, (epoch, str(each.id)))
         if each.relation == ADD_REMOVE and other[0] != epoch:
             older = min(other, (epoch, str(each.id)))

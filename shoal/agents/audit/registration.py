@@ -11,9 +11,9 @@ from shoal.agents.audit.database import now
 from shoal.agents.audit.guards import AMOUNTS, Asked, refuse, replaced
 from shoal.agents.audit.requests import Agreement, Registration, Request
 from shoal.agents.audit.turns import epochs
+from shoal.models.parameters import person_in, topic_in
 from shoal.models.tables import ACTIVE, RETIRED, Log, MetricVersion, PartitionCount, Person
 from shoal.models.version import VersionId
-from shoal.stream.parameters import person_in
 
 
 def examine(connection: Connection, request: Request) -> Agreement:
@@ -34,7 +34,7 @@ def register(connection: Connection, request: Request) -> Agreement:
     registered = now()
     for new in agreement.charged:
         # How far workers had read by then depends on load: where presence is protected, it must decide nothing.
-        added = new.said.get("topic") in asked.partitions
+        added = topic_in(new.said) in asked.partitions
         connection.execute(insert(MetricVersion).values(**_row(new, request), added=added, registered=registered))
         owners.own(connection, new.id, request.owner, request.run)
     if request.run:

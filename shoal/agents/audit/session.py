@@ -20,6 +20,7 @@ from shoal.models.config.metric import MetricSection
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import ConfigError, KeyFileError, LedgerError, MissingKey
 from shoal.models.extras import hexagons
+from shoal.models.parameters import epoch_in
 from shoal.models.version import NoiseName, VersionId
 from shoal.stream.parameters import parameters_of
 
@@ -119,7 +120,7 @@ def registration_of(config: Config, section: MetricSection) -> Registration:
     """
     metric = section.parts
     charge_epsilon, charge_delta = config.charge_of(metric)
-    parameters = parameters_of(config, section)
+    parameters = parameters_of(config, metric)
     return Registration(
         app=config.kafka.app,
         metric=metric.name,
@@ -165,7 +166,7 @@ def epochs_of(ledger: Ledger, config: Config) -> dict[VersionId, int]:
     registered = ledger.of(config.kafka.app)
     epochs = registered.epochs()
     now = {config.id_of(one): epochs.get(one.source.topic, 0) for one in config.metrics}
-    return now | {VersionId.of(row): orjson.loads(row.parameters).get("epoch", 0) for row in registered.versions()}
+    return now | {VersionId.of(row): epoch_in(orjson.loads(row.parameters)) for row in registered.versions()}
 
 
 def registered_epochs(config: Config) -> dict[VersionId, int]:

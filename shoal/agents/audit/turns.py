@@ -11,12 +11,12 @@ names, so no partition applies it twice. If several losses were accepted for one
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 import orjson
 from sqlalchemy import Connection, insert, select
 
 from shoal.models.losses import AcceptedLoss, Place
+from shoal.models.parameters import epoch_in, topic_in
 from shoal.models.tables import CLOCK, LOSS, MetricVersion, Turn
 
 
@@ -53,16 +53,12 @@ def losses(connection: Connection, app: str) -> list[AcceptedLoss]:
     ]
 
 
-def epoch_of(said: Mapping[str, Any]) -> tuple[str, int]:
-    """The topic of a version, by its parameters, and the epoch of its clock."""
-    return said.get("topic", ""), said.get("epoch", 0)
-
-
 def lost_turns(connection: Connection) -> str | None:
     """Evidence that the log has lost clock restarts: a version of a later epoch than the log has; None without any."""
     counts: dict[str, Counter[str]] = {}
     for row in connection.execute(select(MetricVersion.app, MetricVersion.metric, MetricVersion.parameters)):
-        topic, epoch = epoch_of(orjson.loads(row.parameters))
+        said = orjson.loads(row.parameters)
+        topic, epoch = topic_in(said), epoch_in(said)
         if row.app not in counts:
             counts[row.app] = epochs(connection, row.app)
         if epoch > counts[row.app][topic]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from shoal.agents.audit.budget import BudgetReport
 from shoal.agents.guarantee import Statement, guarantee, statement, words_of, words_of_all
-from shoal.mechanisms.parts.at import Steps, Undecayed, Window
+from shoal.mechanisms.parts.at import Slots, Steps, Undecayed, Window
 from shoal.mechanisms.parts.hides import Events
 from shoal.mechanisms.parts.metric import Metric
 from shoal.mechanisms.parts.of import Mean, PublicCount, Sum
@@ -33,6 +33,7 @@ def metric_facts(metric: Metric) -> dict[str, Any]:
     return {
         "version": metric.version,
         "statistic": metric.statistic,
+        "is_slot": isinstance(metric.at, Slots),
         "values": list(metric.names),
         "group": metric.place.name if isinstance(metric.place, Field) else None,
         "ranges": _ranges(metric),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from shoal.agents.init.answers import FOUND, NONE, Answers
-from shoal.mechanisms.parts.of import Count, Distribution, Mean, MeanVariance, Sum, Users, Variance, WithValues
+from shoal.mechanisms.parts.of import Count, Distribution, Mean, Sum, Users, Variance, WithValues
 from shoal.mechanisms.parts.unit import PERSON, Unit
 from shoal.mechanisms.privacy.accounting import Loss
 from shoal.mechanisms.spec import ADD_REMOVE, VALUES
@@ -16,7 +16,7 @@ from shoal.models.loss_words import LossWords, loss_words
 EACH, ALL = "each", "all"
 # Classes that release each statistic. PublicCount is not offered: a count under relation values is exact and public.
 STATISTICS: Mapping[str, tuple[type, ...]] = {
-    "mean": (Mean,), "sum": (Sum,), "count": (Count,), "users": (Users,), "variance": (Variance, MeanVariance),
+    "mean": (Mean,), "sum": (Sum,), "count": (Count,), "users": (Users,), "variance": (Variance,),
     "distribution": (Distribution,),
 }  # fmt: skip
 FORMS: Mapping[tuple[str, str], tuple[Form, ...]] = {

@@ -164,7 +164,7 @@ def _groups(said: Answers, known: Known) -> str:
         "Which groups are there? They are not looked up: that a group exists may tell that somebody is in it. Write "
         "their names with commas between them: all of these are published, also the empty ones, and no others. Or "
         f"write {FOUND}: a group is then published once enough people are in it, which takes part of epsilon and a "
-        "small delta." + (FOUND_ANEW if form_of(said).cadence == "slot" else "")
+        "small delta." + (FOUND_ANEW if form_of(said).is_slotted else "")
     )
 
 

@@ -116,13 +116,13 @@ def _relation(said: Answers) -> Iterator[str]:
 
 
 def _statistic(said: Answers) -> Iterator[str]:
-    what, cadence, every = OF_TICK[said["statistic"]], form_of(said).cadence, quoted(said["every"])
+    what, every = OF_TICK[said["statistic"]], quoted(said["every"])
     when = f"of each {tick(said)} by itself; released once, at its end" if is_each(said) else "since the beginning"
     yield _line("statistic", quoted(statistic_of(said)), f"the {what} {when}")
-    if cadence == "slot":
+    if form_of(said).is_slotted:
         yield _line("slot", every, "by the times of events, in UTC")
         return
-    yield _line(cadence, every, "how often it is released, by the times of events, in UTC")
+    yield _line("every", every, "how often it is released, by the times of events, in UTC")
     if is_each(said):
         yield _line("decay", f'{{ kind = "window", length = {every} }}', "each step counts by itself")
         yield _line("unit", quoted(f"user-{_period(said)}"), "the guarantee is for a person in such a time")
@@ -147,13 +147,13 @@ def _limits(said: Answers) -> Iterator[str]:
     if counts_users(said):
         yield _line("max_contributions", groups, f"groups {of} that count")
         if has_group(said) and not is_each(said):
-            yield _line("max_groups_per_user", groups)
+            yield _line("max_groups", groups)
         return
-    where = " in each group" if has_group(said) and limits_each_group(said) else ""
     limit = said["max-contributions"]
-    yield _line("max_contributions", limit, f"records {of} that count{where}; further ones are left out")
     if has_group(said) and limits_each_group(said):
-        key = "max_cells" if form_of(said).cadence == "slot" else "max_groups_per_user"
-        yield _line(key, groups, f"groups {of} that count; they share epsilon")
-    elif has_group(said) and not is_hidden(said):
-        yield _line("max_groups_per_user", limit, "groups share the records that count; more cost no noise")
+        yield _line("max_per_group", limit, f"records {of} that count in each group; further ones are left out")
+        yield _line("max_groups", groups, f"groups {of} that count; they share epsilon")
+        return
+    yield _line("max_contributions", limit, f"records {of} that count; further ones are left out")
+    if has_group(said) and not is_hidden(said):
+        yield _line("max_groups", limit, "groups share the records that count; more cost no noise")

@@ -10,7 +10,6 @@ import orjson
 
 from shoal import __version__
 from shoal.agents.audit.database import may_have_log
-from shoal.agents.audit.guards import differing
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.requests import Registration
 from shoal.agents.audit.session import epochs_of, registration_of
@@ -26,6 +25,7 @@ from shoal.models.config.unit import parse_unit
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
 from shoal.models.loss_words import LossWords, brief_of_release, held
+from shoal.models.parameters import differing
 from shoal.models.tables import ACTIVE, MetricVersion
 from shoal.models.version import VersionId
 

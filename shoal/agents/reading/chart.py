@@ -26,7 +26,7 @@ from shoal.agents.reading.series import (
     thinned,
     ticks,
 )
-from shoal.mechanisms.parts.of import Count, PublicCount, Sum, Users, Variance
+from shoal.mechanisms.parts.of import Count, PublicCount, Sum, Users
 from shoal.models.loss_words import brief_of_release
 from shoal.models.printable import printable
 from shoal.models.releases.digits import interval, short, when
@@ -198,8 +198,6 @@ def _kind(figure: Figure, part: str) -> str:
     if figure.metric is None:
         return "mean" if is_mean(figure.last, None) or figure.last.users is not None else "sum"
     match figure.metric.of:
-        case Variance():
-            return "variance"
         case Sum() | Count() | PublicCount() | Users():
             return "sum"
     return "mean"

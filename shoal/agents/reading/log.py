@@ -8,8 +8,9 @@ import orjson
 from sqlalchemy import Connection, select
 
 from shoal.agents.audit.database import Database, bring_to_head
-from shoal.agents.reading.source import Found, length_in
+from shoal.agents.reading.source import Found
 from shoal.models.errors import LedgerError
+from shoal.models.parameters import length_in
 from shoal.models.tables import ActivationRow, MetricVersion, ReleaseRow
 from shoal.models.version import VersionId
 

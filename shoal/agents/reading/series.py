@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median_low
 
 from shoal.mechanisms.parts.metric import Metric
-from shoal.mechanisms.parts.of import Mean, MeanVariance
+from shoal.mechanisms.parts.of import Mean, Variance
 from shoal.models.releases.record import Number, Release
 
 FAR = 2.5  # an interval so many times as wide as the middle one is cut off
@@ -61,7 +61,7 @@ class Series:
 
 def is_mean(release: Release, metric: Metric | None) -> bool:
     """Whether a release is of a mean: by its configuration, or without one by its mechanism."""
-    return release.mechanism in OF_MEANS if metric is None else isinstance(metric.of, Mean | MeanVariance)
+    return release.mechanism in OF_MEANS if metric is None else isinstance(metric.of, Mean | Variance)
 
 
 def series_of(group: str | None, name: str, releases: Sequence[Release], *, is_mean: bool) -> Series:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shoal.models.version import VersionId
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:  # a file is read without them
 
 MetricOf = Callable[[str, int], "Metric | None"]
 Found = tuple[str, bytes | None]  # the place of a record, for errors, and its bytes
-WINDOW = "window"
 
 
 @dataclass(frozen=True)
@@ -46,14 +45,3 @@ def length_of(metric: "Metric") -> int | None:
         return metric.at.length.microseconds
     decay = metric.at.decay if isinstance(metric.at, Steps) else None
     return decay.length if isinstance(decay, Window) else None
-
-
-def length_in(parameters: Mapping[str, Any]) -> int | None:
-    """The same, of the parameters that a ledger keeps.
-
-    >>> length_in({"slot": 5}), length_in({"decay": {"kind": "window", "length": 7}}), length_in({"decay": None})
-    (5, 7, None)
-    """
-    decay = parameters.get("decay") or {}
-    length = parameters.get("slot") or (decay.get("length") if decay.get("kind") == WINDOW else None)
-    return length if isinstance(length, int) else None

@@ -53,9 +53,9 @@ class Cost(NamedTuple):
     def fields(self, what: str) -> dict[str, Any]:
         return {"factor": self.factor, what: self.amount, "max_contributions": self.max_contributions}
 
-    def words(self, amount: str, cap: int) -> str:
-        """The cost in words; `cap` is the one that goes without saying."""
-        more = "" if self.max_contributions == cap else f" and max_contributions {self.max_contributions}"
+    def words(self, amount: str, usual: Metric) -> str:
+        """The cost in words; the cap of the `usual` metric goes without saying."""
+        more = "" if self.max_contributions == usual.samples else f" and {usual.cap_key} {self.max_contributions}"
         return f"{amount}{more} (x {self.factor:.3g})"
 
 

@@ -216,10 +216,10 @@ class MeanReport(Comparison):
         for what, cost in self.halving.items():
             if cost is not None and cost.amount is not None:
                 amount = duration(round(cost.amount * 1e6)) if what == "time" else number(cost.amount)
-                ways.append(cost.words(units.get(what, "{}").format(amount), self.best.metric.samples))
+                ways.append(cost.words(units.get(what, "{}").format(amount), self.best.metric))
         yield f"half the error would take: {', or '.join(ways)}" if ways else "half the error cannot be had this way"
         if self.private and self.halving["time"] is None and ways:
-            yield "more time alone would not do it: who has given max_contributions samples adds nothing more"
+            yield f"more time alone would not do it: who has given {self.metric.cap_key} samples adds nothing more"
         private, chance = map(number, self._limits)
         if self.metric.budget.delta:
             yield f"by chance no method comes within {chance} of the mean of the law that values follow"
@@ -233,7 +233,7 @@ class MeanReport(Comparison):
 
     def sections(self) -> Iterator[Section]:
         yield self._algorithms()
-        yield self.by_cap(f"max_contributions, with {self.best.metric.by.name}")
+        yield self.by_cap(f"{self.metric.cap_key}, with {self.best.metric.by.name}")
         columns = [
             Column("every", is_text=True), Column("left out", 1), Column("noise"), Column("error"), MARK,
         ]  # fmt: skip

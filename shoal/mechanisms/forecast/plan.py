@@ -135,7 +135,7 @@ class Report(ABC):
 
     def caps_of(self, values: Sequence[int]) -> Axis:
         """The axis of max_contributions."""
-        return Axis("max_contributions", values, with_samples, self.rules)
+        return Axis(self.metric.cap_key, values, with_samples, self.rules)
 
     def _head(self) -> dict[str, Any]:
         """The first fields of every plan."""
@@ -156,7 +156,7 @@ class Report(ABC):
 
 def title(metric: Metric, coordinate: int = 0) -> str:
     """A metric in words: statistic, range, cadence, budget and cap."""
-    what = f"{metric.name}: {metric.statistic}"
+    what = f"{metric.name}: {metric.statistic}{' per slot' if isinstance(metric.at, Slots) else ''}"
     if metric.names:
         what += f" of {metric.names[coordinate]}"
     if metric.ranges:
@@ -179,7 +179,7 @@ def budget_words(metric: Metric) -> str:
 
 def cap_words(metric: Metric) -> str:
     """The cap of a unit's samples after a comma; nothing for unit event, whose units are single samples."""
-    return "" if isinstance(metric.hides.limits, Events) else f", max_contributions {metric.samples}"
+    return "" if isinstance(metric.hides.limits, Events) else f", {metric.cap_key} {metric.samples}"
 
 
 def cap_of(metric: Metric) -> int | None:

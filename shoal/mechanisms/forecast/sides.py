@@ -18,11 +18,11 @@ from shoal.mechanisms.linear.slots.statistic import LinearSlots
 from shoal.mechanisms.linear.statistic import LinearStatistic
 from shoal.mechanisms.linear.words import count_sd, side_sd
 from shoal.mechanisms.parts.metric import Metric
-from shoal.mechanisms.parts.of import Count, Distribution, Mean, MeanVariance, Sum, Users
+from shoal.mechanisms.parts.of import Count, Distribution, Mean, Sum, Users, Variance
 from shoal.mechanisms.parts.per import Keys
 from shoal.mechanisms.workload import YEAR, Stated, bias
 
-MEANS = Mean | MeanVariance
+MEANS = Mean | Variance
 QUOTIENTS = MEANS | Distribution
 MIDDLE = math.sqrt(0.5)  # of a mean in the middle of its range, beside one at an end
 

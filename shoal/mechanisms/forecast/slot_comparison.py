@@ -56,7 +56,7 @@ class AlgorithmAhead(NamedTuple):
 class CellsAhead(NamedTuple):
     """A number of cells that a user may be in, under the configured algorithm; the names are those of JSON."""
 
-    max_cells: int
+    max_groups: int
     error: float  # of the algorithm, median over the cells
     worst_error: float  # of a cell in parts of the range, over all values; median over the slots
     degradation: float  # of the worst error, median over the slots
@@ -261,7 +261,7 @@ class SlotComparison(Report):
     @property
     def now(self) -> CellsAhead:
         """What becomes of the configured number of cells."""
-        return next(tried for tried in self.by_cells if tried.max_cells == self._limit)
+        return next(tried for tried in self.by_cells if tried.max_groups == self._limit)
 
     @property
     def least(self) -> CellsAhead:

@@ -22,14 +22,14 @@ from shoal.mechanisms.forecast.slot_comparison import (
 )
 from shoal.mechanisms.forecast.table import MARK, Column, Line, Section, Table, marks
 from shoal.mechanisms.parts.metric import Metric
-from shoal.mechanisms.parts.of import Distribution, Mean, MeanVariance
+from shoal.mechanisms.parts.of import Distribution, Mean, Variance
 from shoal.mechanisms.slot.statistic import Slotted
 from shoal.mechanisms.words import duration, exact_duration, number, percent
 
 MANY_USERS = 10_000
 UNITS: dict[type, str] = {
     Mean: "in units of the range",
-    MeanVariance: "of mean and variance together, in units of the range and in their squares",
+    Variance: "of mean and variance together, in units of the range and in their squares",
     Distribution: "of the distribution function, in parts of one",
 }
 EXPLAINED = (
@@ -64,7 +64,7 @@ class SlotReport(SlotComparison):
     def title(self) -> str:
         limits, metric = self.limits, self.metric
         slots = f", max_slots {limits.slots}" if metric.unit.period != metric.every.microseconds else ""
-        return f"{super().title()}, max_cells {limits.cells} ({limits.across}){slots}"
+        return f"{super().title()}, max_groups {limits.cells} ({limits.across}){slots}"
 
     def workload(self) -> str:
         work = self.work
@@ -81,17 +81,17 @@ class SlotReport(SlotComparison):
         )
 
     def recommended(self) -> str:
-        return f"max_cells {self.least.max_cells}, {self.advised}"
+        return f"max_groups {self.least.max_groups}, {self.advised}"
 
     def advice(self) -> Iterator[str]:
         now = self.now
         worst = f"error of the worst cell: {_of_range(self.least)} of the range; as configured, {_of_range(now)}"
         yield f"{worst}, with {percent(now.left_out)} of the samples left out"
         if self.work.most_cells == 1:
-            yield "nobody is in several cells of a slot: max_cells 1 gives each cell all of the slot's epsilon"
+            yield "nobody is in several cells of a slot: max_groups 1 gives each cell all of the slot's epsilon"
         elif self.limits.across != "split":
             yield (
-                f"left alone, chop-user stops at max_cells {self._stops}: the next to leave would make a cell worse "
+                f"left alone, chop-user stops at max_groups {self._stops}: the next to leave would make a cell worse "
                 "than the worst was"
             )
         if self.groups is not None:
@@ -125,7 +125,7 @@ class SlotReport(SlotComparison):
             lines.append(Line([tried.algorithm, number(tried.error), tried.mechanism], is_configured))
             name = {"algorithm": tried.algorithm, "configured": is_configured}
             fields.append(name | as_json(tried, ("error", "mechanism")))
-        title = f"algorithms, with max_cells {self.now.max_cells}"
+        title = f"algorithms, with max_groups {self.now.max_groups}"
         return Section("algorithms", Table(title, columns, lines, remarks), fields)
 
     def _by_cells(self) -> Section:
@@ -138,8 +138,10 @@ class SlotReport(SlotComparison):
             is_least = tried is self.least
             mark = marks((tried is self.now, "configured"), (is_least, "recommended"))
             amounts = percent(tried.left_out), percent(tried.no_release), number(tried.error), _of_range(tried)
-            lines.append(Line([str(tried.max_cells), *amounts, number(tried.degradation), mark], is_least))
-        return Section("by_max_cells", Table("max_cells", columns, lines, [EXPLAINED]), [*map(as_json, self.by_cells)])
+            lines.append(Line([str(tried.max_groups), *amounts, number(tried.degradation), mark], is_least))
+        return Section(
+            "by_max_groups", Table("max_groups", columns, lines, [EXPLAINED]), [*map(as_json, self.by_cells)]
+        )
 
     # ---------------------------------------------------------------- for programs
 
@@ -150,7 +152,7 @@ class SlotReport(SlotComparison):
             "unit": metric.unit.name,
             "slot": exact_duration(metric.every.microseconds),
             "across_cells": limits.across,
-            "max_cells": limits.cells,
+            "max_groups": limits.cells,
             "max_slots": limits.slots,
             "max_contributions": metric.samples,
             "min_users": metric.per.min_units,
@@ -165,9 +167,9 @@ class SlotReport(SlotComparison):
                 "pattern": work.pattern,
             },
             "algorithms": SECTION,
-            "by_max_cells": SECTION,
+            "by_max_groups": SECTION,
             "stops_at": self._stops,
-            "recommended": {"algorithm": self.advised, "max_cells": self.least.max_cells},
+            "recommended": {"algorithm": self.advised, "max_groups": self.least.max_groups},
             "groups": self.groups and self.groups.fields(),
         }
 

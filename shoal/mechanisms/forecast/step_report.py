@@ -224,7 +224,7 @@ class StepReport(Comparison):
         elif cost is None:
             yield "more epsilon cannot halve it: what is left out stays left out"
         else:
-            yield f"half of it would take: {cost.words(f'epsilon {number(cost.amount)}', self.advised.samples)}"
+            yield f"half of it would take: {cost.words(f'epsilon {number(cost.amount)}', self.advised)}"
         if limit is not None:
             yield (
                 f"no method that is pure epsilon-DP keeps {limit.releases:,} releases within ± {number(limit.error)} "

@@ -28,7 +28,7 @@ class _OfSlots:
     high: EXACT
     epsilon: EXACT
     max_contributions: int
-    max_cells: int | None = None
+    max_groups: int | None = None
     grid: int = GRID
 
     algorithm: ClassVar[str]
@@ -50,7 +50,7 @@ class _OfSlots:
             delta=delta,
             sigma=sigma,
             max_contributions=self.max_contributions,
-            max_cells=1 if self.max_cells is None else self.max_cells,
+            max_groups=1 if self.max_groups is None else self.max_groups,
             clamps=self.algorithm in (Best.name, FewUsers.name),
         )
 
@@ -68,14 +68,14 @@ class _OfSlots:
         made = self.slotted
         said = exactly(self.low, self.high, self.epsilon, made.delta)
         sigma = "" if made.sigma is None else str(made.sigma)
-        numbers = self.max_contributions, self.max_cells or 0, self.grid
-        rule = Rule(self.max_contributions, INSTANT, INSTANT, 1, made.max_cells, splits=False)
+        numbers = self.max_contributions, self.max_groups or 0, self.grid
+        rule = Rule(self.max_contributions, INSTANT, INSTANT, 1, made.max_groups, splits=False)
         return UserStream(
             made,
             key._of_stream(("slot-mean", self.algorithm, *said, sigma, *numbers)),
             lambda site, bounder: SlotAccounts(rule, site),
             first,
-            grouped=self.max_cells is not None,
+            grouped=self.max_groups is not None,
             valued=True,
         )
 
@@ -87,8 +87,8 @@ class SlotMean(_OfSlots):
     Shapes   `open(key)` makes a `UserStream` whose ticks are the slots; a slot releases an `Estimate` of each cell in
              which anybody was, whose details say how it was made
     Units    low, high: the range, to which values are clipped, in their units; epsilon: of a user in one slot, in all
-             its cells; max_contributions: samples of a user that count in a cell; max_cells: cells of a user in a slot,
-             where there are cells. algorithm: best, or one that it chooses from
+             its cells; max_contributions: samples of a user that count in a cell; max_groups: cells of a user in a
+             slot, where there are cells. algorithm: best, or one that it chooses from
     Raises   TypeError: a float where privacy is decided; ValueError: a parameter that is too small, no range, or no
              such algorithm; KeyReused: the key has released another input
     Source   Rameshwar et al. (2024); docs/proofs/slots.md, many-cells.md. Relation values: who is in a cell, and how
@@ -124,7 +124,7 @@ class FewUsersMean(_OfSlots):
              which anybody was, whose `value` is None where no point was near enough to most
     Units    low, high: the range, to which values are clipped, in their units; epsilon, delta: of a user in one slot,
              in all its cells; sigma: a user's values are sigma-subgaussian around one mean, in the units of the range:
-             it tunes accuracy alone, none is half the range; max_contributions, max_cells: as of `SlotMean`
+             it tunes accuracy alone, none is half the range; max_contributions, max_groups: as of `SlotMean`
     Raises   TypeError: a float where privacy is decided; ValueError: a parameter that is too small, no range, or a
              delta of 0; KeyReused: the key has released another input
     Source   Esfandiari, Mirrokni and Narayanan (2021); docs/proofs/few-users.md. Relation values: who is in a cell, and

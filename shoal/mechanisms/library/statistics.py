@@ -36,7 +36,7 @@ class SharpMean:
              `value` is the middle of the range until enough has come
     Units    low, high: the range, to which values are clipped, in their units; epsilon: of a user, in all groups and
              releases together; max_contributions: samples of a user that count in a group; users: expected in a group,
-             horizon: releases expected; both tune accuracy alone. max_groups_per_user: where there are groups
+             horizon: releases expected; both tune accuracy alone. max_groups: where there are groups
     Raises   TypeError: a float where privacy is decided; ValueError: a parameter that is too small, or no range;
              KeyReused: the key has released another input
     Source   George, Ramesh, Singh and Tyagi (2024) for blocks; docs/proofs/sharp.md. Relation values: who contributes
@@ -62,7 +62,7 @@ class SharpMean:
     max_contributions: int
     users: int = 1
     horizon: int | None = None
-    max_groups_per_user: int | None = None
+    max_groups: int | None = None
     grid: int = GRID
 
     def __post_init__(self) -> None:
@@ -75,8 +75,8 @@ class SharpMean:
             grid=grid_of(self.low, self.high, self.grid),
             epsilon=exact(epsilon=self.epsilon),
             max_contributions=self.max_contributions,
-            users=self.users if self.max_groups_per_user is None else 1,
-            groups=1 if self.max_groups_per_user is None else self.max_groups_per_user,
+            users=self.users if self.max_groups is None else 1,
+            groups=1 if self.max_groups is None else self.max_groups,
             clamps=True,
             horizon=self.horizon,
         )
@@ -98,14 +98,14 @@ class SharpMean:
     def open(self, key: Key, *, first: int = 0) -> UserStream:
         """A stream of samples under a key; `first` is the number of its first tick."""
         said = exactly(self.low, self.high, self.epsilon)
-        numbers = self.max_contributions, self.users, self.horizon or 0, self.max_groups_per_user or 0, self.grid
+        numbers = self.max_contributions, self.users, self.horizon or 0, self.max_groups or 0, self.grid
         rule = MeanRule(self.max_contributions, self.mean.groups)
         return UserStream(
             self.mean,
             key._of_stream(("sharp", *said, *numbers)),
             lambda site, bounder: MeanAccounts(rule, bounder.add, site),
             first,
-            grouped=self.max_groups_per_user is not None,
+            grouped=self.max_groups is not None,
             valued=True,
         )
 
@@ -117,7 +117,7 @@ class DecayedStatistic:
     Shapes   `open(key)` makes a `UserStream`; from its first sample on a group has one `Estimate` per tick
     Units    low, high: the range, to which values are clipped, in their units; decay: in ticks; epsilon, delta: of a
              user, in all groups and releases together; max_contributions: samples of a user that count, in all groups
-             together, so that groups share epsilon without a split. max_groups_per_user: where there are groups
+             together, so that groups share epsilon without a split. max_groups: where there are groups
     Raises   TypeError: a float where privacy is decided; ValueError: a parameter that is too small, or no range;
              KeyReused: the key has released another input
     Source   docs/proofs/decay.md. Relation values: who contributes when, and in which group, is public
@@ -144,7 +144,7 @@ class DecayedStatistic:
     epsilon: EXACT
     max_contributions: int
     delta: EXACT = 0
-    max_groups_per_user: int | None = None
+    max_groups: int | None = None
     grid: int = GRID
 
     def __post_init__(self) -> None:
@@ -183,10 +183,10 @@ class DecayedStatistic:
     def open(self, key: Key, *, first: int = 0) -> UserStream:
         """A stream of samples under a key; `first` is the number of its first tick."""
         said = exactly(self.low, self.high, self.epsilon, self.delta)
-        numbers = self.max_contributions, self.max_groups_per_user or 0, self.grid
+        numbers = self.max_contributions, self.max_groups or 0, self.grid
         steps = ("updates",) if self.stepped.of_updates else ()  # the same sums, over other steps
-        has_groups = self.max_groups_per_user is not None
-        limit = Limit(self.max_contributions, self.max_groups_per_user or 0, leaves_out=has_groups)
+        has_groups = self.max_groups is not None
+        limit = Limit(self.max_contributions, self.max_groups or 0, leaves_out=has_groups)
         return UserStream(
             self.stepped,
             key._of_stream(("stepped", self.statistic, *said, *numbers, *steps, *self.stepped.chosen())),

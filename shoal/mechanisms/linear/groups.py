@@ -14,7 +14,7 @@ Order in a step, by names: what came is added, with it the number of units; the 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from heapq import heappop, heappush, merge
+from heapq import merge
 from operator import itemgetter
 from typing import Any
 
@@ -24,63 +24,24 @@ from shoal.mechanisms.statistic import OF_KEY, Activation, Contribution, Release
 
 
 class StepGroups(EachAlone[Releaser]):
-    """Groups that are each computed alone, step after step."""
+    """Keys that are each computed alone, step after step: known from the beginning, or from their first sample on."""
 
-    def __init__(self, make: Callable[[bytes], Releaser], rest: int) -> None:
-        super().__init__(make)
-        self._rest = rest  # steps of silence before a group rests
-        self._steps: dict[str, tuple[int, int]] = {}  # the last step that was released, and the last with something
-        self._due: list[tuple[int, str]] = []  # a heap: the next step of every group that does not rest
+    def __init__(
+        self,
+        make: Callable[[bytes], Releaser],
+        names: Iterable[str] = (),
+        first: int = 0,
+        end: int | None = None,
+        rest: int | None = None,
+    ) -> None:
+        """`names`: keys that are released from step `first` on; `end`: the step after the last one, or None.
 
-    def due(self) -> int | None:
-        return self._due[0][0] if self._due else None
-
-    def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
-        """Close the groups in which something came, and those that do not rest."""
-        for group, contributions in merge(rows, self._silent(tick), key=itemgetter(0)):
-            if self._step(group)[0] != tick:  # else something came, and it is due as well
-                self._step_to(group, tick, active=bool(contributions))
-                yield self._close(group, contributions, tick)
-
-    def _silent(self, tick: int) -> Iterator[tuple[str, list[Contribution]]]:
-        while self._due and self._due[0][0] == tick:
-            yield heappop(self._due)[1], []
-
-    def _step(self, group: str) -> tuple[int | None, int]:
-        return self._steps.get(group, (None, 0))
-
-    def _step_to(self, group: str, tick: int, *, active: bool) -> None:
-        last, spoke = self._step(group)
-        if last is not None and tick > last + 1:
-            releaser: Any = self.releaser(group)
-            releaser.skip(tick - last - 1)
-        self._steps[group] = tick, tick if active else spoke
-        self._expect(group)
-
-    def _expect(self, group: str) -> None:
-        tick, spoke = self._steps[group]
-        if tick - spoke < self._rest:
-            heappush(self._due, (tick + 1, group))
-
-    def head(self, group: str) -> dict[str, Any]:
-        """The releaser's head, and the group's last steps."""
-        tick, active = self._step(group)
-        return super().head(group) | {"tick": tick, "active": active}
-
-    def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
-        super().restore(group, head, kept)
-        if head.get("tick") is not None:
-            self._steps[group] = head["tick"], head["active"]
-            self._expect(group)
-
-
-class DeclaredGroups(EachAlone[Releaser]):
-    """Keys that are known from the beginning; each is computed alone, step after step."""
-
-    def __init__(self, make: Callable[[bytes], Releaser], names: Iterable[str], first: int, end: int | None) -> None:
+        `rest`: steps of silence after which a key is no longer released; None: it always is.
+        """
         super().__init__(make)
         self._next = dict.fromkeys(names, first)  # the next step of every key
-        self._end = end  # the step after the last one
+        self._active: dict[str, int] = {}  # the last step of a key in which something came, if keys rest
+        self._end, self._rest = end, rest
         # By step, in the order of names once it is closed; what differs from `_next` is no longer due.
         self._due = {first: deque(self._next)} if self._next else {}
 
@@ -96,12 +57,19 @@ class DeclaredGroups(EachAlone[Releaser]):
         return None
 
     def close(self, tick: int, rows: Rows, after: str | None = None) -> Iterator[Closed | None]:
-        """Close all keys, those in which nothing came included."""
+        """Close the keys in which something came, and those that do not rest."""
         following = tick + 1  # one number for all keys
         for group, contributions in merge(rows, self._silent(tick), key=itemgetter(0)):
-            if self._next[group] == tick:  # else something came, and it is due as well
-                self._expect(group, following)
-                yield self._close(group, contributions, tick)
+            behind = self._next.get(group, tick)
+            if behind > tick:  # something came, and it is due as well
+                continue
+            if behind < tick:
+                releaser: Any = self.releaser(group)
+                releaser.skip(tick - behind)
+            if self._rest is not None and contributions:
+                self._active[group] = tick
+            self._expect(group, following)
+            yield self._close(group, contributions, tick)
 
     def _silent(self, tick: int) -> Iterator[tuple[str, Sequence[Contribution]]]:
         names = self._due[tick] = deque(sorted(self._due.get(tick, ())))
@@ -111,18 +79,24 @@ class DeclaredGroups(EachAlone[Releaser]):
 
     def _expect(self, group: str, tick: int) -> None:
         self._next[group] = tick
-        self._due.setdefault(tick, deque()).append(group)
+        if self._rest is None or tick - self._active[group] <= self._rest:
+            self._due.setdefault(tick, deque()).append(group)
 
     def head(self, group: str) -> dict[str, Any]:
-        """The releaser's head, and the key's next step."""
-        return super().head(group) | {"next": self._next[group]}
+        """The releaser's head, the key's next step, and if keys rest the last step in which something came."""
+        schedule = {"next": self._next[group]}
+        if self._rest is not None:
+            schedule["active"] = self._active[group]
+        return super().head(group) | schedule
 
     def restore(self, group: str, head: Mapping[str, Any], kept: Iterable[Contribution]) -> None:
         super().restore(group, head, kept)
+        if self._rest is not None:
+            self._active[group] = head["active"]
         self._expect(group, head["next"])
 
 
-class FoundGroups(DeclaredGroups):
+class FoundGroups(StepGroups):
     """Keys that nobody declared."""
 
     def __init__(

@@ -24,6 +24,7 @@ range and of its square. The result is None for a mean or variance without sampl
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -64,12 +65,13 @@ def mean(
     return Estimate(value, sd, low, high, {"samples": n}, details)
 
 
-def variance(
+def mean_and_variance(
     grid: Grid, parts: int, ends: Ends, coverage: float, released: Sequence[int], bars: Bars, details: Details
 ) -> Estimate | None:
-    """The variance of samples, between `ends`."""
+    """The mean of samples, between `ends`, and their variance, within what the range allows if there are ends."""
     samples, first, second = released
-    if not samples:
+    one = mean(grid, parts, ends, (samples, first), bars[:2], details)
+    if one is None:
         return None
     n, highest = samples / parts, grid.steps * samples
     sd, half, other_sd, other_half = (bar / n for bar in bars)
@@ -78,9 +80,16 @@ def variance(
     value = _finite(grid.squares.width_value(exact) + sd * sd)
     within = variance_within(off, (half, other_half), coverage)
     low = _finite(value - within - half * half - (0.0 if coverage == COVERAGE else sd * sd))
-    value, low, high = clamped_within(value, low, _finite(value + within), ends)
-    counts = {"samples": n if parts > 1 else samples}
-    return Estimate(value, _finite(variance_noise(off, (sd, other_sd))), low, high, counts, details)
+    most = None if ends is None else (0.0, (ends[1] - ends[0]) ** 2 / 4)
+    value, low, high = clamped_within(value, low, _finite(value + within), most)
+    noise_sd = _finite(variance_noise(off, (sd, other_sd)))
+    return replace(
+        one,
+        value={"mean": one.value, "variance": value},
+        noise_sd={"mean": one.noise_sd, "variance": noise_sd},
+        low={"mean": one.low, "variance": low},
+        high={"mean": one.high, "variance": high},
+    )
 
 
 def variance_noise(off: float, sds: tuple[float, float]) -> float:

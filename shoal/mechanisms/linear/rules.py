@@ -26,7 +26,7 @@ def decay_of_algorithm(at: Steps, by: Algorithm) -> None:
     for key in ("length", "horizon"):
         length = None if isinstance(decay, times.HalfLife) else getattr(decay, key, None)
         if length is not None and not at.length.divides(length):
-            raise ValueError(f"decay {key} is not a multiple of step; choose one that is")
+            raise ValueError(f"decay {key} is not a multiple of every; choose one that is")
     for key in () if isinstance(by, Patent) else ("error", "zeta"):
         if getattr(decay, key, None) is not None:
             raise ValueError(f"decay {key} is for algorithm patent; remove it")
@@ -80,11 +80,11 @@ def users(of: Of, at: Steps, hides: AddRemove) -> None:
     if not isinstance(of, Users) or at.decay == times.Undecayed():
         return
     if at.decay != times.Window(at.length.microseconds):
-        raise ValueError("decay of users is none, for all so far, or a window as long as step, for those of each step")
+        raise ValueError("decay of users is none, for all so far, or a window as long as every, for those of each step")
     if not at.length.divides(hides.unit.period or 0):
         raise ValueError(
             f"unit {hides.unit.name} begins or ends within a step, and whether a user counts there once more would "
-            "depend on another unit of theirs; choose a unit whose period is a multiple of step, or a shorter step"
+            "depend on another unit of theirs; choose a unit whose period is a multiple of every, or a shorter one"
         )
 
 

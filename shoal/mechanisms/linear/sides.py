@@ -7,7 +7,7 @@
                                                                                                   Q, 2 Q / D
     count, users             add-remove   none     n                                              1, 1
     mean, sum                add-remove   none     i and W - i; a signed sum: its one value       W, 1
-    mean-variance            add-remove   none     (W - i)**2, 2 i (W - i) and i**2               W**2, 1
+    variance                 add-remove   none     (W - i)**2, 2 i (W - i) and i**2               W**2, 1
     distribution             add-remove   none     1 to a node of each of h levels of a tree      h, 1
 
 i is a grid index in 0 .. W; Q = floor(W**2 / 4), and D is `joint_sensitivity(W)`. A side with width w and share q is
@@ -33,7 +33,7 @@ from shoal.mechanisms.bins.shares import BINS, bin_of, check_bins
 from shoal.mechanisms.bins.tree import EvenTree, even_tree
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.moments import Moments
-from shoal.mechanisms.parts.of import Count, Distribution, MeanVariance, Of, PublicCount, Sum, Users, Variance
+from shoal.mechanisms.parts.of import Count, Distribution, Of, PublicCount, Sum, Users, Variance
 from shoal.mechanisms.statistic import Packing
 
 _LANE = 64  # bits of the number of samples in a bin
@@ -382,4 +382,4 @@ def hidden_sides(statistic: type[Of], grid: Grid, bins: int = BINS) -> tuple[Gri
         return grid, Nodes(even_tree(bins), InBins(grid, bins))
     if statistic is Sum and grid.low * grid.high:
         return signed_grid(grid.low, grid.high, grid.steps)
-    return grid, (ThreeSides if statistic is MeanVariance else TwoSides)(grid.steps)
+    return grid, (ThreeSides if statistic is Variance else TwoSides)(grid.steps)

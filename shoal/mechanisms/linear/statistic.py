@@ -40,7 +40,7 @@ from shoal.mechanisms.linear.candidates import Candidates, keyed_words
 from shoal.mechanisms.linear.clipped import ClippedReleaser
 from shoal.mechanisms.linear.decay import decay_of, history_of
 from shoal.mechanisms.linear.estimates import Sided
-from shoal.mechanisms.linear.groups import DeclaredGroups, FoundGroups, StepGroups
+from shoal.mechanisms.linear.groups import FoundGroups, StepGroups
 from shoal.mechanisms.linear.sides import (
     Nodes,
     Products,
@@ -60,7 +60,7 @@ from shoal.mechanisms.parts.by import Patent
 from shoal.mechanisms.parts.expect import expect
 from shoal.mechanisms.parts.hides import AddRemove
 from shoal.mechanisms.parts.metric import Metric
-from shoal.mechanisms.parts.of import Distribution, Mean, MeanVariance, Of, Sum, Variance, WithValues
+from shoal.mechanisms.parts.of import Distribution, Mean, Of, Sum, Variance, WithValues
 from shoal.mechanisms.parts.per import One
 from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.selection.upper_end import UpperEnd
@@ -265,7 +265,7 @@ class LinearStatistic(OnGrid):
             epsilon=metric.budget.left,
             delta=metric.budget.delta if selection is None else Fraction(0),  # else it is spent on finding keys
             max_contributions=bounding.unit_samples(metric),
-            clamps=isinstance(what, Mean | Variance | MeanVariance) and what.clamp,
+            clamps=isinstance(what, Mean | Variance) and what.clamp,
             coverage=coverage_of(metric.by.bars.simultaneous, max(1, len(sides.noised))),
             max_gap=expect(metric.at, Steps).rest or 1,
             **hidden,
@@ -276,17 +276,17 @@ class LinearStatistic(OnGrid):
 
     # ---------------------------------------------------------------- a release
 
-    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> StepGroups | DeclaredGroups:
+    def in_groups(self, key: bytes, is_home: IsHome = everywhere) -> StepGroups:
         """All keys of the metric in a partition."""
         make = partial(self.releaser, key)
         if self.sides.public:
-            return StepGroups(make, self.rest)
+            return StepGroups(make, rest=self.rest)
         if self.selection is not None:
             form = None if self.clip is None else ByPart()
             candidates = Candidates(self.selection, keyed_words(key), self.first, self.history, form)
             return FoundGroups(make, candidates, self.selection.epsilon, self.first, self.end)
         names = sorted(name for name in self.groups or () if is_home(name))
-        return DeclaredGroups(make, names, self.first, self.end)
+        return StepGroups(make, names, self.first, self.end)
 
     def bounder(self) -> OneByOne:
         if self.clip is not None:
@@ -330,8 +330,7 @@ class LinearStatistic(OnGrid):
             case Samples(public=1):
                 return partial(public_estimates.count, parts)
             case Products():
-                ends = (0.0, float((grid.high - grid.low) ** 2 / 4)) if self.clamps else None
-                return partial(public_estimates.variance, grid, parts, ends, self.coverage)
+                return partial(public_estimates.mean_and_variance, grid, parts, ends, self.coverage)
             case sides if sides.public and self.statistic is Sum:
                 return partial(public_estimates.total, grid, parts)
             case sides if sides.public:

@@ -96,10 +96,8 @@ class LinearSums:
         return sorted(sums[0] if self._sides.public else set().union(*sums))
 
     def head(self) -> list[Any]:
-        """Head of each side, and None where one public side is all; of updates also the last numbers."""
+        """Head of each side; of updates also the last numbers."""
         heads: list[Any] = [summer.head() for summer in self.summers]
-        if len(heads) == self._sides.public:
-            heads.append(None)
         return [*heads, list(map(text, self.released))] if self._of_updates else heads
 
     def restore(self, head: list[Any], kept: Iterable[Contribution]) -> None:

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from shoal.mechanisms.parts.at import At, EachContribution, Slots
+from shoal.mechanisms.parts.at import At, EachContribution
 from shoal.mechanisms.parts.by import Algorithm
 from shoal.mechanisms.parts.expect import expect
-from shoal.mechanisms.parts.hides import AddRemove, Hides
+from shoal.mechanisms.parts.hides import AddRemove, Hides, PerCell, PerKey
 from shoal.mechanisms.parts.lengths import Even
-from shoal.mechanisms.parts.of import Count, Fields, Of, PublicCount, Range, Users
+from shoal.mechanisms.parts.of import Fields, Of, Range, WithoutValues
 from shoal.mechanisms.parts.per import Field, Hexagons, Keys, Per, found_of
 from shoal.mechanisms.parts.unit import Unit
 
@@ -59,8 +59,8 @@ class Metric:
 
     @property
     def statistic(self) -> str:
-        """Name of the statistic in configurations and releases."""
-        return f"slot-{self.of.name}" if isinstance(self.at, Slots) else self.of.name
+        """Name of the statistic in configurations."""
+        return self.of.name
 
     @property
     def label(self) -> str:
@@ -112,6 +112,12 @@ class Metric:
         return self.hides.limits.samples
 
     @property
+    def cap_key(self) -> str:
+        """The key of configurations that sets `samples`."""
+        has_own = isinstance(self.per, Keys) and isinstance(self.hides.limits, PerKey | PerCell)
+        return "max_per_group" if has_own else "max_contributions"
+
+    @property
     def finds_keys(self) -> bool:
         """Whether keys that nobody declared are found in private."""
         return found_of(self.per) is not None
@@ -134,7 +140,7 @@ class Metric:
     @property
     def ranges(self) -> tuple[Range, ...]:
         """The range of each coordinate; none of a count."""
-        return () if isinstance(self.of, PublicCount | Count | Users) else self.of.values.ranges
+        return () if isinstance(self.of, WithoutValues) else self.of.values.ranges
 
     @property
     def pattern(self) -> dict[str, str]:
@@ -150,4 +156,4 @@ class Metric:
     @property
     def fields(self) -> Fields | None:
         """Fields of the event that a sample is read from; None if it has none."""
-        return self.of.fields if isinstance(self.of, PublicCount | Count | Users) else self.of.values.fields
+        return self.of.fields if isinstance(self.of, WithoutValues) else self.of.values.fields

@@ -117,18 +117,9 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Variance:
-    """Statistic `variance`: mean and variance from decayed sums under relation values."""
+    """Statistic `variance`: mean and variance of a metric's values."""
 
     name: ClassVar[str] = "variance"
-    values: Values
-    clamp: bool
-
-
-@dataclass(frozen=True, slots=True)
-class MeanVariance:
-    """Statistic `mean-variance`: mean and variance per slot, or under relation add-remove."""
-
-    name: ClassVar[str] = "mean-variance"
     values: Values
     clamp: bool
 
@@ -144,5 +135,6 @@ class Distribution:
     clamp: bool  # whether shares are clamped to 0 and 1
 
 
-WithValues = Sum | Mean | Variance | MeanVariance | Distribution
-Of = PublicCount | Count | Users | WithValues
+WithoutValues = PublicCount | Count | Users
+WithValues = Sum | Mean | Variance | Distribution
+Of = WithoutValues | WithValues

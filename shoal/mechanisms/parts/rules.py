@@ -48,7 +48,7 @@ def life(at: Ticks | Steps | EachContribution, by: Algorithm) -> None:
 
 def start_and_end(at: Steps | Slots, hides: AddRemove) -> None:
     """Refuse a start or end between two steps or slots, and an end that is not after the start."""
-    what, length = "slot" if isinstance(at, Slots) else "step", at.length
+    what, length = "slot" if isinstance(at, Slots) else "every", at.length
     for key, time in (("start", hides.start), ("end", hides.end or 0)):
         number = length.index(time)
         if length.start(number) != time:

@@ -9,7 +9,7 @@ from shoal.mechanisms.parts.by import Algorithm
 from shoal.mechanisms.parts.expect import expect
 from shoal.mechanisms.parts.hides import Events
 from shoal.mechanisms.parts.metric import Metric
-from shoal.mechanisms.parts.of import Distribution, Mean, MeanVariance, Variance
+from shoal.mechanisms.parts.of import Distribution, Mean, Variance
 
 
 def with_samples(metric: Metric, samples: int) -> Metric:
@@ -47,6 +47,6 @@ def with_algorithm(metric: Metric, cls: type[Algorithm], **given: Any) -> Metric
     """
     of, by = metric.of, metric.by
     both = {field.name for field in fields(cls)} & {field.name for field in fields(by)}
-    if isinstance(of, Mean | Variance | MeanVariance | Distribution) and of.clamp == by.clamps:
+    if isinstance(of, Mean | Variance | Distribution) and of.clamp == by.clamps:
         of = replace(of, clamp=cls.clamps)
     return replace(metric, of=of, by=cls(**({name: getattr(by, name) for name in both} | given)))

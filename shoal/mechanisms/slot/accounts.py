@@ -1,7 +1,7 @@
 """Accounts of slot statistics: each user's samples of the open slots, kept until their slot is over.
 
 Of a unit's samples at most `max_contributions` count in each cell, and only in its first `max_slots` slots. With
-`across_cells = "split"` a unit's first `max_cells` cells of a slot count; else release leaves it out of cells, of its
+`across_cells = "split"` a unit's first `max_groups` cells of a slot count; else release leaves it out of cells, of its
 first 4,096 or so. All of it is decided by pattern alone.
 
     slots         per user: cells, and samples sent or kept, of the slot. Gone when the slot is over
@@ -54,14 +54,14 @@ class Rule:
     slot: Even
     unit: Even | None  # its period; None: for ever
     max_slots: int  # of a unit
-    max_cells: int  # of a unit in a slot
-    splits: bool  # epsilon by max_cells; otherwise release leaves units out of cells
+    max_groups: int  # of a unit in a slot
+    splits: bool  # epsilon by max_groups; otherwise release leaves units out of cells
     coordinates: int = 1  # of a sample
 
     @property
     def most_cells(self) -> int:
         """The number of cells in which a unit's samples are sent."""
-        return self.max_cells if self.splits else max(MOST_CELLS, self.max_cells)
+        return self.max_groups if self.splits else max(MOST_CELLS, self.max_groups)
 
 
 class Kept:

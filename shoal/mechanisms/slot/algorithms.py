@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from shoal.mechanisms.parts.of import Distribution, MeanVariance
+from shoal.mechanisms.parts.of import Distribution, Variance
 from shoal.mechanisms.slot import allotment, distribution, mean_variance
 from shoal.mechanisms.slot.cell import Algorithm
 from shoal.mechanisms.slot.chop_users import Error
@@ -42,9 +42,9 @@ def algorithm_of(statistic: type, name: str) -> Algorithm:
 
     The other statistics have one mechanism, whose cap `best` and `baseline` choose differently.
     """
-    return {MeanVariance: MEANS_AND_VARIANCES, Distribution: DISTRIBUTIONS}.get(statistic) or MEANS[name]
+    return {Variance: MEANS_AND_VARIANCES, Distribution: DISTRIBUTIONS}.get(statistic) or MEANS[name]
 
 
 def worst_error(statistic: type) -> Error:
     """The worst expected error of a cell, which decides who is left out of which cell."""
-    return allotment.mean_and_variance_error if statistic is MeanVariance else allotment.mean_error
+    return allotment.mean_and_variance_error if statistic is Variance else allotment.mean_error

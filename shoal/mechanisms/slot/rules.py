@@ -35,7 +35,7 @@ def coordinates(of: WithValues, by: OfCells) -> None:
         )
     if count > MOST and not isinstance(by, FewUsers):
         raise ValueError(
-            f"value has {count} coordinates, and a slot-mean {MOST} at most, or 32 with {FewUsers.name}; use "
+            f"value has {count} coordinates, and a mean per slot {MOST} at most, or 32 with {FewUsers.name}; use "
             "several metrics"
         )
 

@@ -27,7 +27,7 @@ from shoal.mechanisms.parts.by import Best, FewUsers, OfCells
 from shoal.mechanisms.parts.expect import expect
 from shoal.mechanisms.parts.hides import PerCell
 from shoal.mechanisms.parts.metric import Metric
-from shoal.mechanisms.parts.of import Distribution, Mean, MeanVariance
+from shoal.mechanisms.parts.of import Distribution, Mean, Variance
 from shoal.mechanisms.slot import algorithms, words
 from shoal.mechanisms.slot import allotment as many_cells
 from shoal.mechanisms.slot.accounts import Rule, SlotAccounts
@@ -72,14 +72,14 @@ class CellResult(NamedTuple):
 class Slotted(OnGrid):
     """All public parameters of a statistic of places and slots."""
 
-    statistic: type[Mean | MeanVariance | Distribution]
+    statistic: type[Mean | Variance | Distribution]
     algorithm: str = "best"
     grid: Grid
     epsilon: Fraction  # of a unit in all its slots and cells
     delta: Fraction = Fraction(0)
     max_contributions: int = 1  # of a unit in a cell
     max_slots: int = 1  # S
-    max_cells: int = 1  # K
+    max_groups: int = 1  # K
     splits: bool = False  # each cell has 1 / K, and bound lets nobody into more; else users are left out of cells
     cap: Cap = "optimal"
     spread_share: Fraction | None = None
@@ -95,12 +95,12 @@ class Slotted(OnGrid):
     _algorithm: Algorithm = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check.positive(epsilon=self.epsilon, max_slots=self.max_slots, max_cells=self.max_cells)
-        if self.epsilon / self.max_slots / self.max_cells < LEAST_EPSILON:
+        check.positive(epsilon=self.epsilon, max_slots=self.max_slots, max_groups=self.max_groups)
+        if self.epsilon / self.max_slots / self.max_groups < LEAST_EPSILON:
             raise ValueError(
                 f"epsilon must be at least {LEAST_EPSILON} for each cell: below it noise is beyond all numbers"
             )
-        if self.statistic is MeanVariance:
+        if self.statistic is Variance:
             _ = self.grid.squares  # what it refuses, it refuses now
         name = algorithms.WITH_PRIOR if self.prior else self.algorithm
         if self.axes:
@@ -112,7 +112,7 @@ class Slotted(OnGrid):
 
     def _check_axes(self, name: str) -> None:
         if self.statistic is not Mean or name not in algorithms.MEANS_OF_VALUES:
-            raise ValueError(f"several coordinates are not for {name} of a slot-{self.statistic.name}")
+            raise ValueError(f"several coordinates are not for {name} of a {self.statistic.name} per slot")
         if len({grid.steps for grid in self.grids}) > 1:
             raise ValueError("several coordinates have grids of as many steps: one draw of noise is for all")
 
@@ -125,7 +125,7 @@ class Slotted(OnGrid):
 
     @classmethod
     def of(cls, metric: Metric) -> "Slotted":
-        what, by = expect(metric.of, Mean, MeanVariance, Distribution), expect(metric.by, OfCells)
+        what, by = expect(metric.of, Mean, Variance, Distribution), expect(metric.by, OfCells)
         limits = expect(metric.hides.limits, PerCell)
         bins: dict[str, Any] = (
             {"bins": what.bins, "quantiles": what.quantiles} if isinstance(what, Distribution) else {}
@@ -139,7 +139,7 @@ class Slotted(OnGrid):
             delta=metric.budget.delta,
             max_contributions=limits.samples,
             max_slots=limits.slots,
-            max_cells=limits.cells,
+            max_groups=limits.cells,
             splits=limits.across == "split",
             cap=by.cap,
             spread_share=by.spread_share if isinstance(by, Best) else None,
@@ -161,7 +161,7 @@ class Slotted(OnGrid):
             slot=metric.every,
             unit=metric.unit.length,
             max_slots=limits.slots,
-            max_cells=limits.cells,
+            max_groups=limits.cells,
             splits=limits.across == "split",
             coordinates=len(metric.fields.names) if metric.fields else 1,
         )
@@ -243,7 +243,7 @@ class Slotted(OnGrid):
             return NOBODY
         share = many_cells.split if self.splits else many_cells.chop
         error = algorithms.worst_error(self.statistic)
-        return (yield from share(counts, self.max_cells, self.error_epsilon, error))
+        return (yield from share(counts, self.max_groups, self.error_epsilon, error))
 
     def _cell(self, key: bytes, slot: int, cell: str, members: Members, allotment: Allotment) -> CellResult:
         out = allotment.left_out.get(cell, frozenset())
@@ -289,8 +289,8 @@ def _failure(by: OfCells) -> Fraction:
     return min(by.bars.failure, Fraction(1, 20) / by.bars.simultaneous)
 
 
-def _numbers(what: Mean | MeanVariance | Distribution) -> int:
+def _numbers(what: Mean | Variance | Distribution) -> int:
     """The numbers of a release that have an interval by noise: of a distribution those of cdf and histogram."""
     if isinstance(what, Mean):
         return what.values.count
-    return 2 if isinstance(what, MeanVariance) else 2 * what.bins - 1
+    return 2 if isinstance(what, Variance) else 2 * what.bins - 1

@@ -9,23 +9,25 @@ from typing import Any
 
 from shoal.mechanisms.bins.shares import BINS, QUANTILES
 from shoal.mechanisms.continual_mean import WITH_PRIOR
-from shoal.mechanisms.moments import check_grid
+from shoal.mechanisms.moments import GRID, check_grid
 from shoal.mechanisms.parts import at, by, hides, of, per
 from shoal.mechanisms.parts.lengths import Even
 from shoal.mechanisms.parts.metric import Budget, Metric, Source
 from shoal.mechanisms.parts.rules import apply, names_of
-from shoal.mechanisms.parts.unit import USER_SLOT, Unit
-from shoal.mechanisms.spec import FEW_USERS, PER_SLOT
+from shoal.mechanisms.parts.unit import PERSON, USER_SLOT, Unit
+from shoal.mechanisms.spec import FEW_USERS, VALUES
 from shoal.models.config import shares
 from shoal.models.config.ahead import ahead_by_default
 from shoal.models.config.forms import (
     CELLS,
     HIDDEN,
     HIDDEN_CELLS,
+    IN_ALL,
     MEAN,
-    OVER_ALL,
+    OF_MEANS,
     Form,
     form_of,
+    has_no_values,
     refuse,
 )
 from shoal.models.config.metric_keys import MetricKeys
@@ -34,6 +36,9 @@ from shoal.models.config.unit import parse_unit
 from shoal.models.predicates import Predicate
 
 MOST_BINS_OF_STEPS = 1 << 10  # of a distribution of every step
+MOST_FOUND = 64  # keys of a unit where keys are found
+STEPS = 1 << 20  # of a grid that is not given
+REST = 1_000_000  # silent steps that stop a group's releases
 NO_CLIP = "clip chooses the range of a mean or sum of numbers, and this metric has none; remove it"
 
 
@@ -47,10 +52,8 @@ def metric_of(keys: MetricKeys, epoch: int = 0, *, is_checked: bool = True) -> M
         ValueError: keys are missing, not for this metric, or contradict one another.
     """
     form = form_of(keys)
-    if form.cadence == "slot" and keys.slot is None:
-        raise ValueError("slot is missing; add it")
     form.refuse_lacking(keys)
-    unit = unit_of(keys)
+    unit = unit_of(keys, form)
     _refuse_unit(keys, form, unit)
     limits, times = _limits(keys, form, unit), _at(keys, form)
     algorithm = form.algorithm_of(keys)
@@ -73,47 +76,56 @@ def _source(keys: MetricKeys, times: at.At, epoch: int) -> Source:
 # ---------------------------------------------------------------- hides
 
 
-def unit_of(keys: MetricKeys) -> Unit:
+def unit_of(keys: MetricKeys, form: Form) -> Unit:
     """Unit of privacy of a metric."""
-    if keys.unit == USER_SLOT:
+    name = keys.unit or (USER_SLOT if form.is_slotted else PERSON.name)
+    if name == USER_SLOT:
         return Unit(USER_SLOT, keys.slot)
-    return replace(parse_unit(keys.unit), of_a_user=keys.max_events_per_user)
+    return replace(parse_unit(name), of_a_user=keys.max_events_per_user)
 
 
 def _refuse_unit(keys: MetricKeys, form: Form, unit: Unit) -> None:
-    if form.cadence == "slot":
+    if form.is_slotted:
         if unit.is_event:
             raise ValueError(f"unit event is not for statistics per slot; use {USER_SLOT}, or a coarser one")
         if unit.period is not None and unit.period % (keys.slot or 1):
             raise ValueError(f"unit {unit.name} is not a whole number of slots; choose one that is, or {USER_SLOT}")
     elif keys.unit == USER_SLOT:
-        raise ValueError(f"unit {USER_SLOT} is for statistics per slot: {', '.join(PER_SLOT)}")
+        raise ValueError(f"unit {USER_SLOT} is for statistics per slot; add slot, or choose another unit")
     if form is MEAN and unit.period is not None:
         raise ValueError(f"unit {keys.unit!r} is not built for means without a decay; they have: user, event")
 
 
 def _limits(keys: MetricKeys, form: Form, unit: Unit) -> hides.Limits:
-    samples, groups = keys.max_contributions, keys.max_groups_per_user
     if unit.is_event:
-        if samples is not None:
-            raise ValueError("max_contributions is not for unit event, which protects one event; remove it")
-        if groups != 1:
-            raise ValueError("max_groups_per_user is not for unit event: an event is in one group; remove it")
+        refuse(keys, ("max_contributions", "max_per_group"), "is not for unit event, which protects one event")
+        refuse(keys, ("max_groups",), "is not for unit event: an event is in one group")
         return hides.Events(keys.max_events_per_user)
-    if samples is None:
-        raise ValueError("max_contributions is missing; add it")
-    if keys.max_events_per_user is not None:
-        raise ValueError("max_events_per_user is for unit event; other units have max_contributions; remove it")
-    if form is HIDDEN_CELLS and groups != 1:
-        raise ValueError(f"max_groups_per_user {OVER_ALL}; remove it")
+    refuse(keys, ("max_events_per_user",), "is for unit event; other units have max_contributions")
+    samples, groups = _samples(keys, form), keys.max_groups or 1
     if form is CELLS:
-        return _per_cell(keys, unit, samples)
+        return _per_cell(keys, unit, samples, groups)
     return hides.PerKey(samples, groups) if form is MEAN else hides.Overall(samples, groups)
 
 
-def _per_cell(keys: MetricKeys, unit: Unit, samples: int) -> hides.PerCell:
-    if keys.max_groups_per_user != 1:
-        raise ValueError("max_groups_per_user is for means and sums; a slot has max_cells; use that")
+def _samples(keys: MetricKeys, form: Form) -> int:
+    """The most samples of a unit: in each group where groups share epsilon, else in all."""
+    has_groups = keys.group is not None or keys.cell is not None
+    if form in (MEAN, CELLS) and has_groups:
+        right, wrong = "max_per_group", "max_contributions"
+        why = "limits all groups together, and here each has a limit of its own"
+    else:
+        right, wrong = "max_contributions", "max_per_group"
+        here = "here one limit is for all groups together" if has_groups else "there is no group"
+        why = f"limits each group, and {here}"
+    refuse(keys, (wrong,), why, remedy=f"; use {right}")
+    found: int | None = getattr(keys, right)
+    if found is None:
+        raise ValueError(f"{right} is missing; add it")
+    return found
+
+
+def _per_cell(keys: MetricKeys, unit: Unit, samples: int, groups: int) -> hides.PerCell:
     if unit.period == keys.slot:
         if keys.max_slots not in (None, 1):
             raise ValueError("max_slots is for units longer than a slot; remove it")
@@ -123,16 +135,15 @@ def _per_cell(keys: MetricKeys, unit: Unit, samples: int) -> hides.PerCell:
         )
     elif unit.period is not None and keys.slot is not None and keys.max_slots > unit.period // keys.slot:
         raise ValueError(f"max_slots: a {unit.name} has {unit.period // keys.slot} slots; use so many at most")
-    return hides.PerCell(samples, keys.max_cells or 1, keys.max_slots or 1, keys.across_cells or "chop-user")
+    return hides.PerCell(samples, groups, keys.max_slots or 1, keys.across_cells or "chop-user")
 
 
 def _hides(keys: MetricKeys, form: Form, unit: Unit, limits: hides.Limits) -> hides.Hides:
     if not form.is_hidden:
         return hides.ValuesOf(unit, limits)
     if keys.start is None:
-        raise ValueError(
-            f"start is missing; add it: the time at which the first {form.cadence} begins, such as 2026-01-01"
-        )
+        what = "slot" if form.is_slotted else "step"
+        raise ValueError(f"start is missing; add it: the time at which the first {what} begins, such as 2026-01-01")
     return hides.AddRemove(unit, limits, keys.start, keys.end)
 
 
@@ -140,48 +151,42 @@ def _hides(keys: MetricKeys, form: Form, unit: Unit, limits: hides.Limits) -> hi
 
 
 def _at(keys: MetricKeys, form: Form) -> at.At:
-    if form.cadence == "slot":
+    if form.is_slotted:
         return at.Slots(Even(keys.slot or 1))
-    if form is MEAN:
-        if keys.every is None:
-            raise ValueError("every is missing; add it")
-        if keys.every != "contribution":
-            return at.Ticks(Even(keys.every), keys.life)
-        if keys.life is not None:
-            raise ValueError("life needs a cadence in event time; a release per contribution uses users; remove it")
-        return at.EachContribution()
-    decay = at.Undecayed() if keys.decay is None else keys.decay.part()
-    if not form.is_hidden:
-        if keys.step is None:
-            raise ValueError("step is missing; add it")
-        return at.Steps(Even(keys.step), decay, keys.max_gap, keys.life)
-    if keys.step is not None and keys.every is not None:
-        raise ValueError("step and every say the same under relation add-remove; keep step")
-    step = keys.every if isinstance(keys.every, int) else keys.step
-    if step is None:
-        raise ValueError("step is missing; add it: under relation add-remove all is released at the end of every step")
-    return at.Steps(Even(step), decay, None, keys.life)
+    if keys.every is None:
+        raise ValueError("every is missing; add it")
+    if form is not MEAN:
+        if keys.every == "contribution":
+            whose = f"is for relation {VALUES}" if form.is_hidden else OF_MEANS
+            raise ValueError(f'every = "contribution" {whose}; use a duration')
+        decay = at.Undecayed() if keys.decay is None else keys.decay.part()
+        return at.Steps(Even(keys.every), decay, None if form.is_hidden else keys.max_gap or REST, keys.life)
+    if keys.every != "contribution":
+        return at.Ticks(Even(keys.every), keys.life)
+    if keys.life is not None:
+        raise ValueError("life needs a cadence in event time; a release per contribution uses users; remove it")
+    return at.EachContribution()
 
 
 def _per(keys: MetricKeys, form: Form) -> per.Per:
-    is_slotted = form.cadence == "slot"
     if keys.cell is not None and keys.group is not None:
         raise ValueError("cell and group both say where an event belongs; keep one")
     place: per.Field | per.Hexagons | None = None if keys.group is None else per.Field(keys.group)
     if keys.cell is not None:
         place = per.Hexagons(keys.cell.h3, keys.cell.lat, keys.cell.lon)
     if place is None:
-        needs = "needs cells: add cell or group" if is_slotted else "needs a group"
-        refuse(keys, ("groups", "selection"), needs)
-        for key in ("max_cells", "across_cells"):
-            if getattr(keys, key) is not None:
-                raise ValueError(f"{key} needs cells: add cell or group, or remove it")
+        what = "cells: add cell or group" if form.is_slotted else "a group: add one"
+        refuse(keys, ("groups", "selection", "max_groups", "across_cells"), f"needs {what}", remedy=", or remove it")
         return per.One(keys.min_users or 1)
     if not form.is_hidden:
         return per.Keys(place, per.Public(), keys.min_users or 1)
     if keys.groups is None:
-        return per.Keys(place, per.Found(1 if keys.selection is None else keys.selection.keys))
-    what = "cells" if is_slotted else "keys"
+        if (keys.max_groups or 1) > MOST_FOUND:
+            raise ValueError(f"max_groups is at most {MOST_FOUND} where keys are found; use fewer, or declare groups")
+        return per.Keys(place, per.Found(keys.max_groups or 1))
+    if form.is_slotted:
+        refuse(keys, ("max_groups",), f"is for cells that nobody declared: {IN_ALL}")
+    what = "cells" if form.is_slotted else "keys"
     refuse(keys, ("selection",), f"is for {what} that nobody declared, and groups declares them")
     return per.Keys(place, per.Declared(keys.groups))
 
@@ -203,49 +208,42 @@ def _of(keys: MetricKeys, form: Form, algorithm: type[by.Algorithm]) -> of.Of:
     count = 1 if found is None else len(found.names)
     if count > 1:
         _refuse_several(keys, form)
-    if cls in (of.PublicCount, of.Count, of.Users):
-        if form is HIDDEN:
-            why = f"is for values, and {keys.statistic} has none: for how many records a predicate holds, take its sum"
-            refuse(keys, ("range",), why)
-            if keys.clip is not None:
-                raise ValueError(NO_CLIP)
-        _refuse_clamp(keys, form)
-        return cls(found)
+    if has_no_values(cls):
+        if keys.clip is not None:
+            raise ValueError(NO_CLIP)
+        return cls(found)  # type: ignore[no-any-return]
     if found is None or keys.range is None:
         raise ValueError(f"{'value' if found is None else 'range'} is missing; add it")
     ranges: tuple[of.Range, ...] = for_each("range", keys.range, count, is_list=isinstance(keys.range[0], tuple))
-    values = of.Values(found, ranges, keys.grid)
+    is_coarse = cls is of.Variance and form is not CELLS
+    values = of.Values(found, ranges, keys.grid or (GRID if is_coarse else STEPS))
     clamp = algorithm.clamps if keys.clamp is None else keys.clamp
     if cls is of.Distribution:
         return _distribution(keys, form, values, clamp)
     if cls is of.Sum:
-        _refuse_clamp(keys, form)
+        _refuse_clamp(keys)
         return of.Sum(values, _clip(keys))
     if cls is of.Mean:
         return of.Mean(values, clamp, _clip(keys))
     if keys.clip is not None:
         raise ValueError(NO_CLIP)
     if form.is_hidden:
-        check_grid(keys.grid, keys.statistic)
+        check_grid(values.grid, keys.statistic)
     return cls(values, clamp)  # type: ignore[no-any-return]
 
 
 def _refuse_several(keys: MetricKeys, form: Form) -> None:
     if form.is_hidden:
         raise ValueError("several values are for relation values; use a metric for each")
-    if form.cadence == "step":
+    if form not in (MEAN, CELLS):
         raise ValueError("several values are for means without a decay; use a metric for each")
     if form.statistics[keys.statistic] is not of.Mean:
-        raise ValueError(
-            f"several values are for a slot-mean and for means, not for a {keys.statistic}; use a metric for each"
-        )
+        raise ValueError(f"several values are for means, not for a {keys.statistic} per slot; use a metric for each")
 
 
-def _refuse_clamp(keys: MetricKeys, form: Form) -> None:
-    """Refuse a clamp for sums and counts; under relation values one that is false is ignored."""
-    if keys.clamp or (form.is_hidden and keys.clamp is not None):
-        a = "" if form.is_hidden else "a "
-        raise ValueError(f"clamp is for means; {a}{keys.statistic} is never clamped; remove it")
+def _refuse_clamp(keys: MetricKeys) -> None:
+    if keys.clamp is not None:
+        raise ValueError(f"clamp is for means; a {keys.statistic} is never clamped; remove it")
 
 
 def _clip(keys: MetricKeys) -> of.Clip | None:
@@ -260,7 +258,7 @@ def _clip(keys: MetricKeys) -> of.Clip | None:
 def _distribution(keys: MetricKeys, form: Form, values: of.Values, clamp: bool) -> of.Distribution:
     bins = BINS if keys.bins is None else keys.bins
     if form is HIDDEN:
-        _refuse_clamp(keys, form)
+        _refuse_clamp(keys)
         if keys.clip is not None:
             raise ValueError(NO_CLIP)
         if not values.fields.is_number:
@@ -270,7 +268,7 @@ def _distribution(keys: MetricKeys, form: Form, values: of.Values, clamp: bool) 
             raise ValueError(f"bins are at most {most}, as each has a counter of its own in every key; use fewer")
     if form is HIDDEN_CELLS and keys.clamp is not None:
         raise ValueError("clamp is for means: shares lie within 0 and 1 anyway; remove it")
-    if keys.grid < bins:
+    if values.grid < bins:
         raise ValueError("bins are more than the grid has steps; use fewer, or a finer grid")
     quantiles = QUANTILES if keys.quantiles is None else keys.quantiles
     return of.Distribution(values, bins, quantiles, clamp)
@@ -321,11 +319,11 @@ def _assumptions_of_cells(keys: MetricKeys, form: Form, algorithm: type[by.Algor
     if keys.prior is not None and keys.prior != FEW_USERS:
         raise ValueError(f'prior of a statistic per slot is "{FEW_USERS}", or none')
     if keys.prior is not None and not is_best_mean:
-        raise ValueError(f'prior = "{FEW_USERS}" is for a slot-mean with algorithm best; remove it')
+        raise ValueError(f'prior = "{FEW_USERS}" is for a mean per slot with algorithm best; remove it')
     if keys.sigma is not None and keys.prior is None and algorithm is not by.FewUsers:
         raise ValueError("sigma of a statistic per slot is for few-users; remove it")
     if keys.spread_share is not None and not is_best_mean:
-        raise ValueError("spread_share is for a slot-mean with algorithm best, which has a choice; remove it")
+        raise ValueError("spread_share is for a mean per slot with algorithm best, which has a choice; remove it")
     prior = None if keys.prior is None else by.FewUsersPrior()
     return {"prior": prior, "spread_share": keys.spread_share, "sigmas": numbers_of(keys, "sigma")}
 

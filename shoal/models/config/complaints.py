@@ -17,7 +17,7 @@ NEAR = 0.75  # similarity from which on a known key is what was meant: `epsilom`
 TABLES = {
     "decay": '{ kind = "window", length = "7d" }',
     "cell": '{ h3 = 8, lat = "lat", lon = "lon" }',
-    "selection": "{ epsilon = 0.2, keys = 1 }",
+    "selection": "{ epsilon = 0.2 }",
     "clip": '{ share = 0.01 }, or "auto"',
 }
 NAMES = {

@@ -32,7 +32,7 @@ class DecaySection(Section):
     kind: Literal["none", "window", "all-windows", "exponential", "polynomial", "forward", "table", "formula"] = Field(
         ..., description="how sums forget"
     )
-    length: Duration | None = Field(None, gt=0, description="window: its length, a multiple of step")
+    length: Duration | None = Field(None, gt=0, description="window: its length, a multiple of every")
     updates: int | None = Field(
         None, ge=1, le=2**40, description="window: the number of last steps that count in which anything came"
     )
@@ -54,7 +54,7 @@ class DecaySection(Section):
         None,
         gt=0,
         description="formula: older steps weigh nothing; polynomial: up to this age weights are what they should be, "
-        "none: ten million steps; a multiple of step",
+        "none: ten million steps; a multiple of every",
     )
     error: Exact | None = Field(
         None,

@@ -11,7 +11,7 @@ from shoal.mechanisms.parts.rules import NotAMultiple
 from shoal.mechanisms.parts.unit import USER_SLOT
 from shoal.mechanisms.spec import ADD_REMOVE, VALUES
 from shoal.models.config.adapter import metric_of
-from shoal.models.config.forms import ALGORITHMS, STATISTICS, defaults_of
+from shoal.models.config.forms import ALGORITHMS, STATISTICS
 from shoal.models.config.metric_keys import MetricKeys
 from shoal.models.config.section import epsilon_within_floats, positive_span, span
 from shoal.models.config.unit import parse_unit
@@ -19,6 +19,19 @@ from shoal.models.predicates import Predicate, is_predicate
 from shoal.models.times import EARLIEST, LATEST, iso
 
 TRUTH = (Fraction(0), Fraction(1))  # the range of predicates
+RENAMED = {
+    "horizon": "life, and its default is 365d",
+    "step": "every",
+    "max_groups_per_user": "max_groups",
+    "max_cells": "max_groups",
+}
+FORMER = {
+    ("statistic", "slot-mean"): 'is now "mean", with a slot',
+    ("statistic", "slot-mean-variance"): 'is now "variance", with a slot',
+    ("statistic", "slot-distribution"): 'is now "distribution", with a slot',
+    ("statistic", "mean-variance"): 'is now "variance"',
+    ("algorithm", "two-sided"): f"is the only one of relation {ADD_REMOVE}; remove it",
+}
 
 
 def _is_public_count(info: Any) -> bool:
@@ -34,16 +47,18 @@ class MetricSection(MetricKeys):
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, given: Any) -> Any:
-        """Complete the keys that a statistic, or a predicate, has defaults for: a count needs no epsilon."""
+        """Complete what a predicate, or a public count, need not say: its range, its epsilon."""
         if not isinstance(given, dict):
             return given
-        if "horizon" in given:
-            raise ValueError("horizon is now life, and its default is 365d")
+        for old, new in RENAMED.items():
+            if old in given:
+                raise ValueError(f"{old} is now {new}")
         value = given.get("value")
         truth = {"range": TRUTH} if isinstance(value, str) and is_predicate(value) else {}
-        return truth | defaults_of(given.get("statistic"), given.get("relation", VALUES)) | given
+        is_public = (given.get("statistic"), given.get("relation", VALUES)) == ("count", VALUES)
+        return truth | ({"epsilon": 0} if is_public else {}) | given
 
-    @field_validator("every", "step", "slot")
+    @field_validator("every", "slot")
     @classmethod
     def _cadence(cls, value: int | str | None) -> int | str | None:
         return positive_span(value) if isinstance(value, int) else value
@@ -55,8 +70,8 @@ class MetricSection(MetricKeys):
 
     @field_validator("unit")
     @classmethod
-    def _exists(cls, value: str) -> str:
-        return value if value == USER_SLOT else parse_unit(value).name
+    def _exists(cls, value: str | None) -> str | None:
+        return value if value in (None, USER_SLOT) else parse_unit(value).name
 
     @field_validator("withheld")
     @classmethod
@@ -92,9 +107,11 @@ class MetricSection(MetricKeys):
 
     @field_validator("algorithm", "statistic", "relation")
     @classmethod
-    def _built(cls, value: str, info: Any) -> str:
+    def _built(cls, value: str | None, info: Any) -> str | None:
+        if (former := FORMER.get((info.field_name, value or ""))) is not None:
+            raise ValueError(f"{value} {former}")
         built = {"algorithm": ALGORITHMS, "statistic": STATISTICS, "relation": (VALUES, ADD_REMOVE)}[info.field_name]
-        if value in built:
+        if value is None or value in built:
             return value
         raise ValueError(f"{value!r} does not exist; this version has: {', '.join(built)}")
 
@@ -114,14 +131,19 @@ class MetricSection(MetricKeys):
 
     @model_validator(mode="after")
     def _counts_all(self) -> "MetricSection":
-        if self.statistic == "count" and self.relation == VALUES and isinstance(self.value, Predicate):
+        if not isinstance(self.value, Predicate):
+            return self
+        if self.relation == VALUES and self.statistic == "count":
             raise ValueError("value of a count is no predicate, for a count is public; use statistic sum")
+        if self.relation == ADD_REMOVE and self.statistic in ("count", "users"):
+            raise ValueError(
+                f"value of statistic {self.statistic} is no predicate, for it counts all; for how many records a "
+                "predicate holds, use statistic sum"
+            )
         return self
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> "MetricSection":
-        if self.relation == ADD_REMOVE and "max_gap" in self.model_fields_set:
-            raise ValueError("max_gap is for relation values: under add-remove no group rests; remove it")
         if self.value is None and self.range is not None and isinstance(self.range[0], tuple):
             raise ValueError("range is a list of ranges, one for each value, and there is no value; remove it")
         try:

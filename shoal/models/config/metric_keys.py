@@ -45,9 +45,8 @@ class MetricKeys(Section):
     group: str | None = Field(None, min_length=1, description="field that splits the statistic into groups")
     statistic: str = Field(
         ...,
-        description="what is released: mean, sum, count or variance; under relation add-remove mean, sum, count, "
-        "users, mean-variance or distribution; per slot, under either, slot-mean, slot-mean-variance or "
-        "slot-distribution",
+        description="what is released: mean, sum, count or variance, which has the mean, too; under relation "
+        "add-remove also users and distribution; with a slot mean, variance or distribution",
     )
     relation: str = Field(
         VALUES,
@@ -72,7 +71,20 @@ class MetricKeys(Section):
         None,
         ge=1,
         le=2**20,
-        description="m: how many samples of a unit count; in each group for a mean with every, in each cell for slots",
+        description="m: how many samples of a unit count, in all; without groups of a slot: in each slot",
+    )
+    max_groups: int | None = Field(
+        None,
+        ge=1,
+        le=2**20,
+        description="with a group or cell: in how many of them a unit counts; with a slot: of each slot; none: 1",
+    )
+    max_per_group: int | None = Field(
+        None,
+        ge=1,
+        le=2**20,
+        description="in place of max_contributions, with a group or cell, for a mean without a decay and, under "
+        "relation values, with a slot: how many samples of a unit count in each group; groups share epsilon",
     )
     users: int | None = Field(
         None,
@@ -80,24 +92,25 @@ class MetricKeys(Section):
         le=2**40,
         description="expected users (of unit event: events); affects accuracy only; needed with every, except by sharp",
     )
-    algorithm: str = Field(
-        "sharp",
-        description="sharp, naive, wishful, single-tree, multi-tree or full; with a step: sharp or patent; "
-        "with a slot: best (its default), baseline, array-averaging, levy, fixed-quantile, epsilon-quantile, few-users",
+    algorithm: str | None = Field(
+        None,
+        description="under relation values; of a mean without a decay: sharp (its default), naive, wishful, "
+        "single-tree, multi-tree or full; of sums, counts, variances and means with one: sharp (their default) or "
+        "patent; with a slot: best (its default), baseline, array-averaging, levy, fixed-quantile, epsilon-quantile, "
+        "few-users",
     )
     every: Duration | Literal["contribution"] | None = Field(
-        None, description="for a mean without decay: how often it is released, in event time"
-    )
-    step: Duration | None = Field(
         None,
-        description="for sums, counts, variances and decayed means, which are released at the end of every step",
+        description="how often results are released, in event time: the length of a step; contribution, of a mean "
+        "without a decay: after each sample",
     )
     decay: DecaySection | None = Field(None, description="how sums, counts, means and variances forget; none: not")
     version: int = Field(1, ge=1, description="raise it to change anything that affects the guarantee")
-    unit: str = Field(
-        "user",
-        description="user: all of a person's values, for ever; event, of means and sums; with a step also user-day, or "
-        "any period; with a slot user-slot (the default), or with max_slots user-day and user",
+    unit: str | None = Field(
+        None,
+        description="user (the default): all of a person's values, for ever; event, of means and sums; user-day, or "
+        "any period, but for a mean without a decay; with a slot user-slot (the default), or with max_slots user-day "
+        "and user",
     )
     prior: Prior = Field(
         None,
@@ -115,7 +128,6 @@ class MetricKeys(Section):
         "start to end, or 365d",
     )
     failure: Exact = Field(Fraction(1, 1000), gt=0, lt=1, description="probability that an accuracy bound fails")
-    max_groups_per_user: int = Field(1, ge=1, le=2**20, description="G: further groups of a user are left out")
     max_events_per_user: int | None = Field(
         None,
         ge=1,
@@ -133,14 +145,20 @@ class MetricKeys(Section):
     max_ahead: Duration | None = Field(
         None,
         description="how far a time may be ahead of its record's timestamp; one further ahead is a dead letter; none: "
-        "every, step or slot, at least 5m and at most 1h",
+        "every or slot, at least 5m and at most 1h",
     )
-    max_gap: int = Field(1_000_000, ge=1, description="with a step: how many silent steps stop a group's releases")
-    grid: int = Field(
-        2**20,
+    max_gap: int | None = Field(
+        None,
+        ge=1,
+        description="of sums, counts, variances and means with a decay, under relation values: how many silent steps "
+        "stop a group's releases; none: 1000000",
+    )
+    grid: int | None = Field(
+        None,
         ge=2,
         le=2**32,
-        description="steps over the range, to which values are rounded; below 2**29 for sharp from 64 contributions on",
+        description="steps over the range, to which values are rounded; below 2**29 for sharp from 64 contributions "
+        "on; none: 65536 for a variance of every step or under relation add-remove, else 1048576",
     )
     clamp: bool | None = Field(
         None, description="clamp the published estimate; none: only sharp, best and few-users do"
@@ -154,15 +172,12 @@ class MetricKeys(Section):
     cell: CellSection | None = Field(
         None, description="with a slot: where an event was; none: the group, or one for all"
     )
-    max_cells: int | None = Field(
-        None, ge=1, le=2**20, description="K: in how many cells of a slot a unit counts; they share epsilon; none: 1"
-    )
     max_slots: int | None = Field(
         None, ge=1, le=2**20, description="S: slots in which a unit counts, each with epsilon / S; not for user-slot"
     )
     across_cells: Literal["chop-user", "clip-user", "split"] | None = Field(
         None,
-        description="how a unit is limited to max_cells: it leaves the cells that lose least (chop-user, the default, "
+        description="how a unit is limited to max_groups: it leaves the cells that lose least (chop-user, the default, "
         "and clip-user), or keeps its first ones (split)",
     )
     contribution_cap: Annotated[int, Field(ge=1, le=2**20)] | Cap | None = Field(
@@ -170,15 +185,15 @@ class MetricKeys(Section):
     )
     spread_share: Exact | None = Field(
         None,
-        description="0.001 to 0.9, for best of a slot-mean: the part of epsilon, at most, with which it first finds "
-        "where users' means lie and how far apart, if a cell's counts say that it pays; none: it goes by counts alone",
+        description="0.001 to 0.9, for best of a mean per slot: the part of epsilon, at most, that first finds where "
+        "users' means lie and how far apart, if a cell's counts say that it pays; none: it goes by counts alone",
     )
     min_users: int | None = Field(
         None, ge=1, le=2**40, description="cells with fewer users are withheld: a courtesy, not a guarantee; none: 1"
     )
-    bins: int | None = Field(None, ge=2, le=MOST_BINS, description="of a slot-distribution or distribution; none: 64")
+    bins: int | None = Field(None, ge=2, le=MOST_BINS, description="of a distribution; none: 64")
     quantiles: tuple[Exact, ...] | None = Field(
-        None, max_length=100, description="of a slot-distribution or distribution; none: 0.05, 0.25, 0.5, 0.75, 0.95"
+        None, max_length=100, description="of a distribution; none: 0.05, 0.25, 0.5, 0.75, 0.95"
     )
     groups: tuple[str, ...] | None = Field(
         None,

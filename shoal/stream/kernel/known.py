@@ -35,7 +35,9 @@ def _unknown(metric: Metric) -> str | None:
         return "a condition as its value"
     if parts.fields is not None and len(parts.fields.names) > 1:
         return "several values"
-    if isinstance(parts.at, Slots) or metric.unpack is not None:
+    if isinstance(parts.at, Slots):
+        return "slot"
+    if metric.unpack is not None:
         return f'statistic = "{parts.statistic}"'
     if isinstance(parts.of, Mean | Sum) and parts.of.clip is not None:
         return "clip"

@@ -1,6 +1,6 @@
 """Registrations and releases to fill a log with."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
 
@@ -8,15 +8,48 @@ import orjson
 
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.requests import Agreement, Registration, Request
+from shoal.models.config.durations import parse_duration
+from shoal.models.config.unit import parse_unit
 from shoal.models.digests import parameters_digest
 from shoal.models.records import activation_bytes, release_id
 
 APP = "shoal"
 
 
-def version(metric: str = "basket", number: int = 1, epsilon: str = "1", **parameters: object) -> Registration:
-    said = {"topic": "purchases", "user": "customer", "value": "amount", "time": "at", **parameters}
-    text = orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode()
+def parameters(**keys: Any) -> dict[str, Any]:
+    """What is registered of a metric with these keys, in its parts: as much as guards read."""
+    usual = {"topic": "purchases", "user": "customer", "value": "amount", "time": "at", "unit": "user", "every": "1d"}
+    said = usual | keys
+    source = {key: said[key] for key in ("topic", "user", "time")}
+    unit, most = parse_unit(said["unit"]), said.get("max_events_per_user")
+    per: dict[str, Any] = {"kind": "One"}
+    if "group" in said:
+        per = {"kind": "Keys", "place": {"kind": "Field", "name": said["group"]}}
+    if "cell" in said:
+        cell = said["cell"]
+        per = {"kind": "Keys", "place": {"kind": "Hexagons", "latitude": cell["lat"], "longitude": cell["lon"]}}
+    values = {"fields": {"names": [said["value"]], "predicate": None}, "ranges": [said.get("range", [0, 1])]}
+    relation = said.get("relation", "values")
+    hides = {"kind": relation, "unit": asdict(unit), "limits": {"of_a_user": most} if unit.is_event else {"keys": 1}}
+    parts = {
+        "source": source | {"late": said.get("late", "fold"), "epoch": said.get("epoch", 0)},
+        "of": {"kind": said.get("statistic", "mean"), "values": values},
+        "per": per,
+        "at": {"kind": "Ticks", "length": {"microseconds": parse_duration(said["every"])}},
+        "hides": hides | {"end": said.get("end")},
+        "mechanism": said.get("mechanism"),
+    }
+    return _stated(parts)
+
+
+def _stated(parts: dict[str, Any]) -> dict[str, Any]:
+    """The parts without what is None."""
+    inner = {key: _stated(value) if isinstance(value, dict) else value for key, value in parts.items()}
+    return {key: value for key, value in inner.items() if value is not None}
+
+
+def version(metric: str = "basket", number: int = 1, epsilon: str = "1", **keys: Any) -> Registration:
+    text = orjson.dumps(parameters(**keys), option=orjson.OPT_SORT_KEYS).decode()
     return Registration(
         APP, metric, number, parameters_digest(text), text, epsilon, "0", "user", "values", Fraction(epsilon), 0
     )

@@ -17,7 +17,7 @@ from sqlalchemy import create_engine, inspect, make_url, text
 
 from shoal.agents.audit.database import Database, Unavailable, refuse_unwritable, revisions
 from shoal.agents.audit.ledger import Ledger
-from shoal.migrations.versions import v008_tables
+from shoal.migrations.versions import v010_tables
 from shoal.models.errors import LedgerError
 from shoal.models.tables import Table
 from tests.agents.audit.as_nobody import as_nobody
@@ -60,7 +60,7 @@ def test_the_copied_schema_of_tests_is_what_the_migrations_make(tmp_path: Path) 
 
 def test_the_revisions_are_those_of_the_steps() -> None:
     """Which are told by their files' names: who opens a log at head need not import what migrates one."""
-    steps = ScriptDirectory(str(Path(v008_tables.__file__).parents[1]))
+    steps = ScriptDirectory(str(Path(v010_tables.__file__).parents[1]))
     assert revisions() == tuple(step.revision for step in reversed([*steps.walk_revisions()]))
     assert revisions()[-1] == steps.get_current_head()
 
@@ -173,7 +173,7 @@ def test_more_users_than_connections_is_an_outage_too(database_url: str) -> None
 
 def test_the_log_is_not_unmade() -> None:
     with pytest.raises(NotImplementedError):
-        v008_tables.downgrade()
+        v010_tables.downgrade()
 
 
 def test_tables_other_than_ours_are_left_alone(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def hidden(registration: Registration) -> Registration:
     return replace(registration, relation="add-remove", charge_epsilon=2)
 
 
-BY_DAY = {"unit": "user-day"}
+BY_DAY: dict[str, Any] = {"unit": "user-day"}
 CELL = {"h3": 8, "lat": "there.lat", "lon": "there.lon"}
 ROLES = "'amount' is the value of one metric of this log and 'amount' is public in another"
 GROUPED = {"value": "weight", "group": "amount"}
@@ -44,6 +44,10 @@ STORIES = {
     "value, then latitude": Story({}, {"value": "weight", "cell": CELL | {"lat": "amount"}}, ROLES),
     "value, then longitude": Story({}, {"value": "weight", "cell": CELL | {"lon": "amount"}}, ROLES),
     "another time": Story(BY_DAY, BY_DAY | {"time": "paid"}, "periods by at and by paid", {"unit": "user-day"}),
+    "another time of a hidden count": Story(
+        BY_DAY | {"hides": True}, BY_DAY | {"hides": True, "time": "paid", "statistic": "count"},
+        "periods by at and by paid", {"unit": "user-day", "counts_by": "add-remove"},
+    ),
     "another person": Story(
         {}, {"user": "phone"}, 'counts people by "phone", and this ledger counts them by "customer": use "cust'
     ),
@@ -63,8 +67,10 @@ def ledger(database_url: str) -> Iterator[Ledger]:
 
 
 def made(name: str, said: dict[str, Any], topic: str = "purchases") -> Registration:
-    registration = version(name, topic=topic, **{key: value for key, value in said.items() if key != "hides"})
-    return hidden(registration) if said.get("hides") else registration
+    keys = {key: value for key, value in said.items() if key != "hides"}
+    if said.get("hides"):
+        return hidden(version(name, topic=topic, relation="add-remove", **keys))
+    return version(name, topic=topic, **keys)
 
 
 @pytest.mark.parametrize("state", ["active", "retired"])
@@ -96,6 +102,12 @@ def test_events_without_a_limit_may_have_any_user_field(ledger: Ledger, way: str
     register(ledger, version(name), app=app, key_fingerprint="beef")
     register(ledger, version("third", user="tablet", unit="event"), app=app, key_fingerprint="beef")
     assert ledger.persons() == {"purchases": "customer"}
+
+
+def test_a_public_count_may_have_any_time(ledger: Ledger) -> None:
+    """Nobody loses anything to it, in whichever period."""
+    register(ledger, version("m", **BY_DAY), unit="user-day")
+    register(ledger, version("n", **BY_DAY, time="paid", statistic="count"), unit="user-day")
 
 
 def test_the_person_of_a_topic_is_for_good(ledger: Ledger) -> None:

@@ -101,7 +101,7 @@ def test_metrics_that_come_together_share_what_is_left(ledger: Ledger) -> None:
     "section",
     [
         {"algorithm": "naive"},
-        {"algorithm": "full", "group": "g", "max_groups_per_user": 7},
+        {"algorithm": "full", "group": "g", "max_groups": 7},
         {"value": ["x", "y", "z"], "range": [[0, 1]] * 3},
     ],
 )
@@ -252,10 +252,10 @@ def test_a_ledger_of_values_takes_what_hides_presence_if_that_is_said(ledger: Le
 
 @pytest.mark.parametrize("counts_by", ["values", "add-remove"])
 def test_a_metric_that_hides_presence_is_charged_twice_by_a_ledger_of_values(counts_by: str) -> None:
-    section = {"relation": "add-remove", "step": "1d", "every": None, "start": "2024-01-01", "users": None}
+    section = {"relation": "add-remove", "every": "1d", "start": "2024-01-01", "users": None, "algorithm": None}
     found = {"group": "g", "delta": "1e-9", "life": "365d"}
     for more in ({}, found):
-        configured = config({"epsilon": "0.7", "statistic": "sum", "algorithm": "two-sided"} | section | more)
+        configured = config({"epsilon": "0.7", "statistic": "sum"} | section | more)
         privacy = configured.privacy.model_copy(update={"relation": counts_by})
         configured = configured.model_copy(update={"privacy": privacy})
         registration = registration_of(configured, configured.metric[0])

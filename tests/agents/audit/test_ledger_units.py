@@ -39,8 +39,8 @@ def test_a_ledger_without_periods_takes_any_times(ledger: Ledger) -> None:
 
 def test_a_finer_unit_is_charged_as_often_as_the_ledgers_unit_has_it(ledger: Ledger) -> None:
     cfg = config(
-        {"statistic": "sum", "step": "1h", "unit": "user-5h", "epsilon": "0.5"},
-        {"statistic": "count", "step": "1h", "unit": "user-day", "epsilon": "0"},
+        {"statistic": "sum", "every": "1h", "unit": "user-5h", "epsilon": "0.5"},
+        {"statistic": "count", "every": "1h", "unit": "user-day", "epsilon": "0"},
     )
     days, people = (
         cfg.model_copy(update={"privacy": cfg.privacy.model_copy(update={"unit": unit})})

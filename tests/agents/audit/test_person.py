@@ -25,14 +25,14 @@ from tests.support.workers import wait_until
 
 HOUR, DAY = 3600, 86400
 METRICS: tuple[dict[str, Any], ...] = (
-    {"name": "mean", "algorithm": "multi-tree", "prior": 50, "group": "city", "max_contributions": 4,
-     "max_groups_per_user": 2},
+    {"name": "mean", "algorithm": "multi-tree", "prior": 50, "group": "city", "max_per_group": 4,
+     "max_groups": 2},
     {"name": "pairs", "algorithm": "multi-tree", "value": ["x", "y"], "range": [[0, 100], [0, 100]], "prior": [50, 50],
      "max_contributions": 4, "users": 10},
-    {"name": "sum", "statistic": "sum", "step": "1h", "max_contributions": 9, "group": "city",
-     "max_groups_per_user": 2},
-    {"name": "slots", "statistic": "slot-mean", "slot": "1h", "unit": "user", "max_slots": 2, "group": "city",
-     "max_contributions": 4, "algorithm": "array-averaging"},
+    {"name": "sum", "statistic": "sum", "every": "1h", "max_contributions": 9, "group": "city",
+     "max_groups": 2},
+    {"name": "slots", "statistic": "mean", "slot": "1h", "unit": "user", "max_slots": 2, "group": "city",
+     "max_per_group": 4, "algorithm": "array-averaging"},
 )  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def test_what_is_no_user_id_is_refused(tmp_path: Path, who: str) -> None:
     config = tmp_path / "shoal.toml"
     head = '[privacy]\nepsilon = 1\nkey_file = "k"\n[audit]\nurl = "sqlite:///a.db"\n'
     metric = (
-        '[[metric]]\nname = "m"\nstatistic = "count"\ntopic = "t"\nuser = "u"\nstep = "1h"\nmax_contributions = 1\n'
+        '[[metric]]\nname = "m"\nstatistic = "count"\ntopic = "t"\nuser = "u"\nevery = "1h"\nmax_contributions = 1\n'
     )
     config.write_text(f"{head}{metric}")
     # without brokers there is nothing to ask

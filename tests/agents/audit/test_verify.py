@@ -194,7 +194,7 @@ def test_a_changed_activation_is_found(ledger: Ledger, change: str, name: str) -
         ("DELETE FROM budget_change", "lost", "there is a budget, and no record of how it came"),
         ("DELETE FROM ledger_budget", "lost", "metric versions are charged, and to no budget"),
         (
-            "UPDATE metric_version SET parameters = replace(parameters, '1h', '1m')",
+            "UPDATE metric_version SET parameters = replace(parameters, '3600000000', '60000000')",
             "parameters",
             "the parameters are not those of the digest",
         ),

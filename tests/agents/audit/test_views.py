@@ -7,14 +7,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from alembic.migration import MigrationContext
-from alembic.operations import Operations
 from sqlalchemy import insert, inspect, make_url, text
 
 from shoal.agents.audit.budget import write_budget
 from shoal.agents.audit.database import Database
 from shoal.agents.audit.ledger import Ledger
-from shoal.migrations.versions import v009_views
+from shoal.migrations.views import statements
 from shoal.models.errors import LedgerError
 from shoal.models.tables import MetricVersion, ReleaseRow
 from shoal.models.views import VIEWS
@@ -68,6 +66,11 @@ def release(at: str = "2024-03-01T06:00:00Z", group: str | None = None, **said: 
     return usual | {"noise_sd": 0.5, "low": 1.0, "high": 2.0, "epsilon": 1.0, "delta": 0.0} | said
 
 
+def of(statistic: str, low: str, high: str) -> dict[str, Any]:
+    """The part `of` in the parameters of a version."""
+    return {"kind": statistic, "values": {"fields": {"names": ["x"]}, "ranges": [[low, high]]}}
+
+
 # ---------------------------------------------------------------- estimates
 
 
@@ -77,20 +80,24 @@ def expected(one: dict[str, Any], parameters: dict[str, Any]) -> Iterator[tuple[
     for part, place in places(shape):
         low = width = bins = None
         if part in ("histogram", "cdf"):
-            low, high = (float(Fraction(end)) for end in parameters["range"])
+            low, high = (float(Fraction(end)) for end in parameters["of"]["values"]["ranges"][0])
             width, bins = high - low, len(shape[part])
         numbers = [at(one[name], part, place) for name in ("value", "noise_sd", "low", "high")]
-        field = parameters["value"]
-        if isinstance(field, dict):
-            field = field["predicate"]
-        elif isinstance(field, list):
-            field = None if place is None else field[place]
+        field = field_of(parameters["of"], place)
         yield (
             one["id"], {"quantiles": "quantile", None: "value"}.get(part, part),
             float(place) if part == "quantiles" else None,
             *((None,) * 3 if bins is None else (place + 1, *(low + width * (place + end) / bins for end in (0, 1)))),
             field, *numbers, *(one.get(name) for name in ("samples", "count", "count_sd", "epsilon", "delta")),
         )  # fmt: skip
+
+
+def field_of(said: dict[str, Any], place: Any) -> str | None:
+    """The field of a number, of several coordinates the one in its place; of a predicate its text."""
+    names: list[str] = said.get("values", said).get("fields", {}).get("names", [])
+    if len(names) > 1:
+        return None if place is None else names[place]
+    return names[0] if names else None
 
 
 def places(shape: Any) -> Iterator[tuple[Any, Any]]:
@@ -135,19 +142,20 @@ def test_estimates_are_the_numbers_of_the_releases_digit_by_digit(ledger: Ledger
 def test_estimates_say_when_their_time_begins(ledger: Ledger) -> None:
     one = release("2024-03-01T00:00:00Z")
     said: dict[str, Any] = {
-        "slot": {"statistic": "slot-mean", "slot": 3 * HOUR},
-        "window": {"statistic": "sum", "decay": {"kind": "window", "length": 48 * HOUR}},
-        "updates": {"statistic": "sum", "decay": {"kind": "window", "updates": 5}},
-        "all": {"statistic": "mean", "decay": None},
+        "slot": {"kind": "Slots", "length": {"microseconds": 3 * HOUR}},
+        "window": {"kind": "Steps", "decay": {"kind": "window", "length": 48 * HOUR}},
+        "updates": {"kind": "Steps", "decay": {"kind": "window", "count": 5}},
+        "all": {"kind": "Ticks", "length": {"microseconds": HOUR}},
     }
-    for metric, keys in said.items():
-        put(ledger, "app", metric, json.dumps(keys | {"value": "x", "range": ["0", "1"]}), [one])
+    for metric, when in said.items():
+        put(ledger, "app", metric, json.dumps({"of": of("mean", "0", "1"), "at": when}), [one])
     found = {row["metric"]: row["since"] for row in read(ledger, "SELECT * FROM estimates")}
     assert found == {"slot": "2024-02-29T21:00:00Z", "window": "2024-02-28T00:00:00Z", "updates": None, "all": None}
 
 
 def test_estimates_keep_odd_names_of_groups_and_ends_that_are_fractions(ledger: Ledger) -> None:
-    said = {"statistic": "slot-distribution", "value": "x", "range": ["-1/3", "5/3"], "slot": HOUR}
+    slot = {"kind": "Slots", "length": {"microseconds": HOUR}}
+    said = {"of": of("distribution", "-1/3", "5/3"), "at": slot}
     value = {"cdf": [0.25, 1.0], "histogram": [0.25, 0.75], "quantiles": {"0.5": 0.875}}
     put(ledger, "app", "m", json.dumps(said), [release(group="we\0st", value=value), release(group="a\\0b")])
     found = read(ledger, "SELECT group_name, bin_low, bin_high FROM estimates WHERE bin = 2 AND part = 'cdf'")
@@ -162,7 +170,7 @@ def test_the_budget_stands_beside_what_each_version_is_charged(ledger: Ledger) -
     # given a budget, and charges of two apps that use all of it
     with ledger.database.write() as connection:
         write_budget(connection, Fraction("0.3"), Fraction("1e-6"), unit="user-day", relation="add-remove")
-    said = json.dumps({"topic": "doors", "statistic": "mean"})
+    said = json.dumps({"source": {"topic": "doors"}, "of": of("mean", "0", "1")})
     for app, state in (("a", "retired"), ("b", "active"), ("c", "ended")):
         amounts: dict[str, Any] = {
             "epsilon": Fraction(1, 3),
@@ -206,7 +214,7 @@ def test_the_views_have_the_columns_that_are_documented(ledger: Ledger) -> None:
 def test_a_role_that_reads_views_reads_nothing_else(postgresql_url: str) -> None:
     # given a log with a release, and a role with the rights that docs/reference/sql.md gives
     with Ledger.open(postgresql_url, migrate=True) as ledger:
-        put(ledger, "app", "m", json.dumps({"statistic": "mean", "value": "x"}), [release()])
+        put(ledger, "app", "m", json.dumps({"of": of("mean", "0", "1")}), [release()])
     url = make_url(postgresql_url)
     role = f"reader_{url.database}"
     with psycopg.connect(url.set(drivername="postgresql").render_as_string(False), autocommit=True) as owner:
@@ -227,11 +235,13 @@ def test_a_role_that_reads_views_reads_nothing_else(postgresql_url: str) -> None
         database.close()
 
 
-def test_the_step_can_be_taken_back(ledger: Ledger) -> None:
-    """And taken again; the views hold nothing of their own."""
+def test_the_views_can_be_dropped_and_made_again(ledger: Ledger) -> None:
+    """As a step does that changes a table; the views hold nothing of their own."""
     with ledger.database.write() as connection:
-        with Operations.context(MigrationContext.configure(connection)):
-            v009_views.downgrade()
-            assert not {*inspect(connection).get_view_names()} & {*VIEWS}
-            v009_views.upgrade()
+        for view in VIEWS:
+            connection.execute(text(f"DROP VIEW {view}"))
+        assert not {*inspect(connection).get_view_names()} & {*VIEWS}
+        for statement in statements(connection.dialect.name):
+            connection.execute(text(statement))
+        assert {*inspect(connection).get_view_names()} == {*VIEWS}
     assert read(ledger, "SELECT * FROM budget") == []

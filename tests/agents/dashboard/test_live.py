@@ -50,7 +50,7 @@ value = "amount"
 time = "at"
 statistic = "sum"
 range = [0, 200]
-step = "1d"
+every = "1d"
 max_contributions = 8
 epsilon = 1.5
 """

@@ -41,7 +41,7 @@ value = "wait"
 time = "at"
 statistic = "sum"
 range = [0, 60]
-step = "1d"
+every = "1d"
 epsilon = 1
 max_contributions = 4
 """

@@ -33,11 +33,11 @@ def test_a_stated_life_is_no_default() -> None:
 
 
 def test_a_sum_does_not_wait_and_a_naive_mean_has_no_life() -> None:
-    assert said(statistic="sum", step="1h")[1:] == [f'metric "m": {SHORTER}']
+    assert said(statistic="sum", every="1h")[1:] == [f'metric "m": {SHORTER}']
     assert said(every="1h", algorithm="naive", users=9) == []
     assert said(every="contribution") == []
 
 
 def test_presence_has_a_life_and_no_wait() -> None:
-    (line,) = said(relation="add-remove", step="1h", start="1970-01-01", end="1970-01-03")
+    (line,) = said(relation="add-remove", every="1h", start="1970-01-01", end="1970-01-03")
     assert line == 'metric "m": life is 2d: 48 releases of a group are expected'

@@ -12,7 +12,7 @@ from shoal.agents.kafka.topics import PolicyError, Verified
 from tests.stream.simulation import config
 
 PRESENCE: dict[str, Any] = {
-    "statistic": "count", "step": "1h", "relation": "add-remove", "start": "2001-09-09", "value": None, "range": None,
+    "statistic": "count", "every": "1h", "relation": "add-remove", "start": "2001-09-09", "value": None, "range": None,
 }  # fmt: skip
 EVENT = b'{"u":"a","x":1,"t":1}'
 

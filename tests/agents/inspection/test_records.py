@@ -23,7 +23,7 @@ from tests.support.people import START, visits
 
 PARTITIONS = 4
 ADD_REMOVE = {
-    "statistic": "count", "step": "1h", "relation": "add-remove", "start": "2001-09-09", "value": None, "range": None,
+    "statistic": "count", "every": "1h", "relation": "add-remove", "start": "2001-09-09", "value": None, "range": None,
 }  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def test_a_check_says_that_records_are_keyed_by_something_else(kafka: Kafka, tmp
     with Deployment(kafka, tmp_path, given, sources={"events": PARTITIONS}) as shoals:
         if metric:
             for name in ("value", "range"):
-                shoals.metrics[0].pop(name)
+                shoals.metrics[0].pop(name, None)
             shoals.write_config()
         shoals.make_topics()
         topic = shoals.topic()

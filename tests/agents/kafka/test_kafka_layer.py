@@ -33,7 +33,7 @@ TP0 = TopicPartition("events", 0)
 
 def test_a_takeover_knows_all_that_a_source_partition_writes_to() -> None:
     """What hangs there has to be ended: dead letters, too, or none that come after it are ever read."""
-    plan = compiled(config({"group": "g", "max_groups_per_user": 2}), sources=5, homes=3)
+    plan = compiled(config({"group": "g", "max_groups": 2}), sources=5, homes=3)
     for number in range(5):
         settings = KafkaSettings("localhost:9", "shoal", partitions=3)
         machine = BoundMachine(settings, plan, number)

@@ -19,7 +19,7 @@ MEAN = {
     "range": [0, 200], "epsilon": 1, "max_contributions": 4, "every": "1d", "users": 100,
 }  # fmt: skip
 CLICKS = {
-    "name": "clicks", "topic": "clicks", "user": "visitor", "time": "at", "statistic": "count", "step": "1h",
+    "name": "clicks", "topic": "clicks", "user": "visitor", "time": "at", "statistic": "count", "every": "1h",
     "epsilon": 1, "max_contributions": 4, "relation": "add-remove", "group": "link", "delta": "1e-9", "life": "365d",
     "start": "2026-01-01",
 }  # fmt: skip

@@ -12,7 +12,7 @@ from shoal.mechanisms.forecast.observed import Observed
 from shoal.mechanisms.kinds import kind_of
 from shoal.mechanisms.workload import Stated
 from shoal.models.config.file import Config
-from tests.models.config.test_adapter import FORMS, HIDDEN_STEPS, SLOTS, STEPS, USUAL
+from tests.models.config.test_adapter import FORMS, HIDDEN_STEPS, STEPS, USUAL
 from tests.support.cover import in_a_loop
 
 DECAYED = STEPS | {"statistic": "mean", "decay": {"kind": "window", "length": "7d"}}
@@ -20,7 +20,6 @@ METRICS: dict[str, dict[str, Any]] = {
     **FORMS,
     "a clamped mean with a decay": DECAYED | {"clamp": True},
     "a clamped variance": STEPS | {"statistic": "variance", "clamp": True},
-    "slots without cells": SLOTS | {"group": None},
     "single events whose presence is hidden": HIDDEN_STEPS | {"unit": "event", "max_contributions": None},
 }
 

@@ -44,7 +44,7 @@ value = "amount"
 time = "at"
 statistic = "sum"
 range = [-200, 200]
-step = "1d"
+every = "1d"
 max_contributions = 8
 epsilon = 1
 [[metric]]
@@ -55,7 +55,7 @@ value = "amount"
 time = "at"
 statistic = "variance"
 range = [0, 200]
-step = "1d"
+every = "1d"
 decay = { kind = "window", length = "7d" }
 max_contributions = 8
 epsilon = 1
@@ -117,7 +117,16 @@ CASES = [
     (release("sales", 1, 50.0, 100.0), "50 ± 100 (-50 to 150), zero is within the noise, "),
     (release("sales", 1, 500.0, 100.0), "500 ± 100 (400 to 600), 2026-03-02"),
     (release("sales", 1, 500.0, 0.0), "500 exactly, 2026-03-02"),
-    (release("spread", 1, 5.0, 10.0), "zero is within the noise"),
+    (
+        release(
+            "spread",
+            1,
+            {"mean": 90.0, "variance": 5.0},
+            low={"mean": 89.0, "variance": 0.0},
+            high={"mean": 91.0, "variance": 15.0},
+        ),
+        "zero is within the noise",
+    ),
     (release("sales", 1, None), "no release, 2026-03-02"),
     (release("basket", 1, 90.0, samples=0), "nothing known yet, 2026-03-02"),
     (

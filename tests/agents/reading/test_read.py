@@ -48,7 +48,7 @@ time = "at"
 group = "country"
 statistic = "sum"
 range = [0, 200]
-step = "1d"
+every = "1d"
 decay = {{ kind = "window", length = "7d" }}
 max_contributions = 8
 epsilon = 1

@@ -39,18 +39,18 @@ from tests.support.effort import examples
 HAS_KERNEL = backends.KERNEL in backends.BACKENDS
 KERNELS: list[Any] = [None, *([lane_named("kernel").module] if HAS_KERNEL else [])]
 CHANGELOG = TopicPartition("app.bound.events.changelog", 0)
-SLOTTED = {"statistic": "slot-mean", "algorithm": "baseline", "slot": "10s", "group": "g", "epsilon": 9}
+SLOTTED = {"statistic": "mean", "algorithm": "baseline", "slot": "10s", "group": "g", "epsilon": 9}
 CONFIGS: list[Config] = [
-    config(SLOTTED | {"max_contributions": 3}),
-    config(SLOTTED | {"unit": "user-30s", "max_slots": 2, "max_cells": 2, "lateness": "8s"}, {"algorithm": "naive"}),
-    sums(unit="user-10s", group="g", max_groups_per_user=2, lateness="12s"),
+    config(SLOTTED | {"max_per_group": 3}),
+    config(SLOTTED | {"unit": "user-30s", "max_slots": 2, "max_groups": 2, "lateness": "8s"}, {"algorithm": "naive"}),
+    sums(unit="user-10s", group="g", max_groups=2, lateness="12s"),
     config(
-        {"algorithm": "naive", "group": "g", "max_groups_per_user": 2},
-        {"statistic": "sum", "algorithm": "sharp", "every": None, "users": None, "failure": "0.001", "step": "5s"}
+        {"algorithm": "naive", "group": "g", "max_groups": 2},
+        {"statistic": "sum", "algorithm": "sharp", "users": None, "failure": "0.001", "every": "5s"}
         | {"unit": "user-10s", "max_contributions": 2},
     ),
     config(
-        {"relation": "add-remove", "algorithm": None, "users": None, "failure": None, "every": None, "step": "10s"}
+        {"relation": "add-remove", "algorithm": None, "users": None, "failure": None, "every": "10s"}
         | {"start": "1970-01-01", "life": "1h", "group": "g", "delta": "1e-6", "max_contributions": 5}
     ),
 ]

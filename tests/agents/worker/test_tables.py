@@ -19,13 +19,13 @@ from tests.support.workers import PATIENCE, wait_until
 ROOT = Path(__file__).parents[3]
 PROGRAM = re.compile(r"^```python$(.*?)^```$", re.MULTILINE | re.DOTALL)
 METRICS: tuple[dict[str, Any], ...] = (
-    {"name": "mean", "algorithm": "multi-tree", "prior": 50, "group": "city", "max_contributions": 4,
-     "max_groups_per_user": 2},
+    {"name": "mean", "algorithm": "multi-tree", "prior": 50, "group": "city", "max_per_group": 4,
+     "max_groups": 2},
     {"name": "plain", "algorithm": "full", "max_contributions": 4},
-    {"name": "sum", "statistic": "sum", "step": "1h", "max_contributions": 9, "group": "city",
-     "max_groups_per_user": 2},
-    {"name": "slots", "statistic": "slot-mean", "slot": "1h", "unit": "user", "max_slots": 2, "group": "city",
-     "max_contributions": 4, "algorithm": "array-averaging"},
+    {"name": "sum", "statistic": "sum", "every": "1h", "max_contributions": 9, "group": "city",
+     "max_groups": 2},
+    {"name": "slots", "statistic": "mean", "slot": "1h", "unit": "user", "max_slots": 2, "group": "city",
+     "max_per_group": 4, "algorithm": "array-averaging"},
 )  # fmt: skip
 
 

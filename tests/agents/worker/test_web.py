@@ -86,7 +86,7 @@ class WithPort(Deployment):
 
 @mostly("kernel")
 def test_a_worker_tells_how_it_is_and_how_much_it_does(kafka: Kafka, tmp_path: Path, backend: str) -> None:
-    metrics = ({"name": "few", "max_contributions": 2, "group": "city"},)
+    metrics = ({"name": "few", "max_per_group": 2, "group": "city"},)
     with WithPort(kafka, tmp_path, *metrics, sources={"events": 2}, partitions=2, idle_after="1s") as shoals:
         # given events, one of a user beyond the cap, one of a user in a second city, two that cannot be used
         worker = shoals.worker()

@@ -45,6 +45,7 @@ from tests.mechanisms.continual_mean.sharp.test_sharp_breaches import (
 from tests.mechanisms.mechanism_cases import KEY, mean
 from tests.support.cover import in_a_loop
 from tests.support.effort import tries
+from tests.support.metric_keys import limited
 
 ONE, TINY = Fraction(1), Fraction(1, 10**6)
 LAPLACE, GAUSSIAN = {"mechanism": "laplace"}, {"mechanism": "gaussian"}
@@ -61,7 +62,7 @@ def metric(count: int = 1, **more: Any) -> MetricSection:
         usual |= {"value": [f"x{number}" for number in range(count)], "range": [[0, 1]] * count}
     if more.get("algorithm", "sharp") != "sharp":
         more |= {"life": None}
-    return MetricSection.model_validate({key: one for key, one in (usual | more).items() if one is not None})
+    return MetricSection.model_validate({key: one for key, one in limited(usual | more).items() if one is not None})
 
 
 def parts(section: MetricSection) -> tuple[MeanParameters, ...]:
@@ -122,7 +123,7 @@ class TestCost:
     def test_all_groups_and_coordinates_cost_what_epsilon_and_delta_allow(
         self, algorithm: str, groups: int, count: int
     ) -> None:
-        section = metric(count, algorithm=algorithm, group="g", max_groups_per_user=groups)
+        section = metric(count, algorithm=algorithm, group="g", max_groups=groups)
         made, allowed = parts(section), largest_rho(ONE, TINY)
         assert len(made) == count
         each = [part.group_rho for part in made]
@@ -206,11 +207,11 @@ class TestChoice:
 
     @both
     def test_releases_and_the_guarantee_name_it(self, algorithm: str) -> None:
-        section = metric(2, algorithm=algorithm, group="g", max_groups_per_user=3)
+        section = metric(2, algorithm=algorithm, group="g", max_groups=3)
         assert released(parts(section)[0], 1, groups=True).details == GAUSSIAN  # type: ignore[union-attr]
         assert "its noise is Gaussian, which is what delta is for" in guarantee(section.parts)
         assert "each with rho / 3" in guarantee(section.parts)
-        assert "each with epsilon / 3" in guarantee(metric(delta=None, group="g", max_groups_per_user=3).parts)
+        assert "each with epsilon / 3" in guarantee(metric(delta=None, group="g", max_groups=3).parts)
 
     def test_other_algorithms_have_one_kind(self) -> None:
         for name in set(ALGORITHMS) - {"sharp", "naive"}:
@@ -264,7 +265,7 @@ class TestSize:
 
     def test_in_groups_it_grows_like_their_root(self) -> None:
         noise = [
-            parts(metric(algorithm="naive", delta="1e-3", group="g", max_groups_per_user=groups))[0].late_variance
+            parts(metric(algorithm="naive", delta="1e-3", group="g", max_groups=groups))[0].late_variance
             for groups in (1, 9)
         ]
         assert math.sqrt(noise[1] / noise[0]) == pytest.approx(3, rel=1e-3)

@@ -14,6 +14,7 @@ from shoal.models.config.metric import MetricSection
 from shoal.models.config.unit import charge, parse_unit
 from tests.support.cover import in_a_loop
 from tests.support.effort import examples
+from tests.support.metric_keys import limited
 
 USUAL: dict[str, Any] = {
     "name": "m", "topic": "t", "user": "u", "value": "x", "statistic": "mean", "range": (0, 16), "grid": 16,
@@ -25,7 +26,7 @@ Event = tuple[bytes, str | None, int]  # user, group, value
 
 
 def metric(algorithm: str, **more: Any) -> MetricSection:
-    return MetricSection.model_validate(USUAL | {"algorithm": algorithm} | more)
+    return MetricSection.model_validate(limited(USUAL | {"algorithm": algorithm} | more))
 
 
 def sent(section: MetricSection, events: list[Event]) -> tuple[list[Any], list[Any]]:
@@ -70,21 +71,21 @@ def test_the_mechanism_is_that_of_one_sample_of_each_user(algorithm: str) -> Non
 def test_a_limit_lets_the_first_events_of_a_user_count_in_all_groups_together(
     algorithm: str, events: list[Event], most: int
 ) -> None:
-    limited = metric(algorithm, **EVENT, group="g", max_events_per_user=most)
+    few = metric(algorithm, **EVENT, group="g", max_events_per_user=most)
     counted = [
         (user, group, value)
         for index, (user, group, value) in enumerate(events)
         if sum(other == user for other, _, _ in events[:index]) < most
     ]
-    blocks, reasons = sent(limited, events)
+    blocks, reasons = sent(few, events)
     without_times = [(group, block) for group, _, block in blocks]
     unlimited, _ = sent(metric(algorithm, **EVENT, group="g"), counted)
     assert without_times == [(group, block) for group, _, block in unlimited]
     assert set(reasons) <= {None, "over_cap"}
     assert reasons.count(None) == len(counted)
     # and a ledger per person is charged for so many
-    epsilon, _ = charge(parse_unit("user"), limited.parts.unit, limited.epsilon, limited.delta)
-    assert epsilon == most * limited.epsilon
+    epsilon, _ = charge(parse_unit("user"), few.parts.unit, few.epsilon, few.delta)
+    assert epsilon == most * few.epsilon
 
 
 @in_a_loop
@@ -101,6 +102,8 @@ def test_a_limit_lets_the_first_events_of_a_user_count_in_all_groups_together(
         ),
         ("sharp", {"sigma": 1}, "sigma is not for unit event, which has no blocks; remove it"),
         ("naive", {"max_contributions": 3}, "max_contributions is not for unit event"),
+        ("naive", {"group": "g", "max_per_group": 3}, "max_per_group is not for unit event"),
+        ("naive", {"group": "g", "max_groups": 3}, "max_groups is not for unit event: an event is in one group"),
         ("naive", {"users": None}, "users is missing"),
         (
             "naive",

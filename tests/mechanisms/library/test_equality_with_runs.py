@@ -67,8 +67,8 @@ CASES = {
         SharpMean(epsilon=1000, users=4, horizon=50, **CAPPED), MEAN | {"epsilon": 1000, "life": "500s"}
     ),
     "means of groups": Case(
-        SharpMean(epsilon=3000, max_groups_per_user=2, **CAPPED),
-        MEAN | {"epsilon": 3000, "users": None, "group": "g", "max_groups_per_user": 2, "life": "3650s"},
+        SharpMean(epsilon=3000, max_groups=2, **CAPPED),
+        MEAN | {"epsilon": 3000, "users": None, "group": "g", "max_groups": 2, "life": "3650s"},
     ),
     "a mean of many samples each": Case(
         SharpMean(epsilon=1000, users=4, **RANGE, max_contributions=64),
@@ -76,28 +76,28 @@ CASES = {
     ),
     "a mean of windows": of_values(
         DecayedStatistic(statistic="mean", decay=Window(3), epsilon=1, **CAPPED),
-        statistic="mean", step="10s", decay={"kind": "window", "length": "30s"},
+        statistic="mean", every="10s", decay={"kind": "window", "length": "30s"},
     ),
     "sums of groups that fade": of_values(
-        DecayedStatistic(statistic="sum", decay=Exponential.half_life(2), epsilon=1, max_groups_per_user=1, **CAPPED),
-        statistic="sum", step="10s", decay={"kind": "exponential", "half_life": "20s"}, group="g",
+        DecayedStatistic(statistic="sum", decay=Exponential.half_life(2), epsilon=1, max_groups=1, **CAPPED),
+        statistic="sum", every="10s", decay={"kind": "exponential", "half_life": "20s"}, group="g",
     ),
     "a sum with Gaussian noise": of_values(
         DecayedStatistic(statistic="sum", decay=Window(400), epsilon=1, delta=DELTA, **CAPPED),
-        statistic="sum", step="10s", decay={"kind": "window", "length": "4000s"}, delta=DELTA,
+        statistic="sum", every="10s", decay={"kind": "window", "length": "4000s"}, delta=DELTA,
     ),
     "a mean by forward decay": of_values(
         DecayedStatistic(statistic="mean", decay=Forward(Fraction(2), 10), epsilon=1, **CAPPED),
-        statistic="mean", step="10s", decay={"kind": "forward", "exponent": 2}, life="100s",
+        statistic="mean", every="10s", decay={"kind": "forward", "exponent": 2}, life="100s",
     ),
-    "the mean of each slot": Case(SlotMean(epsilon=1, **CAPPED), SLOT | {"statistic": "slot-mean"}),
+    "the mean of each slot": Case(SlotMean(epsilon=1, **CAPPED), SLOT | {"statistic": "mean"}),
     "means of cells": Case(
-        SlotMean(epsilon=1, max_cells=2, algorithm="levy", **CAPPED),
-        SLOT | {"statistic": "slot-mean", "group": "g", "max_cells": 2, "algorithm": "levy"},
+        SlotMean(epsilon=1, max_groups=2, algorithm="levy", **CAPPED),
+        SLOT | {"statistic": "mean", "group": "g", "max_groups": 2, "algorithm": "levy"},
     ),
     "few users": Case(
         FewUsersMean(epsilon=2000, delta=DELTA, sigma=HALF, **CAPPED),
-        SLOT | {"statistic": "slot-mean", "algorithm": "few-users", "delta": DELTA, "sigma": HALF, "epsilon": 2000},
+        SLOT | {"statistic": "mean", "algorithm": "few-users", "delta": DELTA, "sigma": HALF, "epsilon": 2000},
     ),
     "a count of presence": Case(
         PresenceStatistic(statistic="count", epsilon=1, max_contributions=3, decay=Undecayed(10)),
@@ -122,18 +122,18 @@ CASES = {
         ),
         {
             "relation": "add-remove", "statistic": "sum", "group": "g", "epsilon": 16, "delta": HALF,
-            "selection": {"epsilon": 8, "keys": 2},
+            "selection": {"epsilon": 8}, "max_groups": 2,
         },
     ),
     "users of groups that are found": Case(
         PresenceStatistic(
             statistic="users", decay=Undecayed(10), epsilon=8,
-            selection=KeySelection(epsilon=8, delta=HALF, horizon=10, ends=True),
+            selection=KeySelection(epsilon=8, delta=HALF, horizon=10, keys=2, ends=True),
             max_contributions=2,
         ),
         {
             "relation": "add-remove", "statistic": "users", "value": None, "range": None, "group": "g", "epsilon": 16,
-            "delta": HALF, "selection": {"epsilon": 8}, "max_contributions": 2, "max_groups_per_user": 2,
+            "delta": HALF, "selection": {"epsilon": 8}, "max_contributions": 2, "max_groups": 2,
         },
     ),
 }  # fmt: skip
@@ -163,9 +163,7 @@ def of_run(cfg: Config, fed: list[Sample]) -> list[dict[str, Any]]:
 
 def of_library(statistic: STATISTIC, key: Key, fed: list[Sample]) -> Iterator[tuple[int, str, Estimate]]:
     """What the library does."""
-    grouped = any(
-        getattr(statistic, name, None) for name in ("max_groups_per_user", "max_cells", "groups", "selection")
-    )
+    grouped = any(getattr(statistic, name, None) for name in ("max_groups", "groups", "selection"))
     valued = getattr(statistic, "low", None) is not None
     stream = statistic.open(key, first=FIRST)
     waiting = list(fed)

@@ -97,7 +97,7 @@ DIFFERENT: list[list[Any]] = [
     [
         SharpMean(**NEITHER), SharpMean(**NEITHER | {"low": -1}), SharpMean(**NEITHER | {"high": 2}),
         SharpMean(**NEITHER | {"epsilon": 2}), SharpMean(**NEITHER | {"max_contributions": 3}),
-        SharpMean(**NEITHER, users=9), SharpMean(**NEITHER, horizon=9), SharpMean(**NEITHER, max_groups_per_user=1),
+        SharpMean(**NEITHER, users=9), SharpMean(**NEITHER, horizon=9), SharpMean(**NEITHER, max_groups=1),
         SharpMean(**NEITHER, grid=4),
     ],
     [
@@ -106,11 +106,11 @@ DIFFERENT: list[list[Any]] = [
         DecayedStatistic(statistic="sum", decay=Window(4), **NEITHER),
         DecayedStatistic(statistic="sum", decay=Window(3, of_updates=True), **NEITHER),
         DecayedStatistic(statistic="sum", decay=Window(3), **NEITHER | {"low": -1}),
-        DecayedStatistic(statistic="sum", decay=Window(3), **NEITHER, max_groups_per_user=2),
+        DecayedStatistic(statistic="sum", decay=Window(3), **NEITHER, max_groups=2),
         DecayedStatistic(statistic="sum", decay=Window(3), **NEITHER, grid=4),
     ],
     [
-        SlotMean(**NEITHER), SlotMean(**NEITHER, algorithm="baseline"), SlotMean(**NEITHER, max_cells=2),
+        SlotMean(**NEITHER), SlotMean(**NEITHER, algorithm="baseline"), SlotMean(**NEITHER, max_groups=2),
         SlotMean(**NEITHER | {"epsilon": 2}), SlotMean(**NEITHER | {"max_contributions": 3}),
         FewUsersMean(**NEITHER, delta=Fraction(1, 9)), FewUsersMean(**NEITHER, delta=Fraction(1, 8)),
         FewUsersMean(**NEITHER, delta=Fraction(1, 9), sigma=Fraction(1, 9)),

@@ -116,7 +116,7 @@ def test_what_decides_privacy_is_exact_and_complete(message: str, make: Any) -> 
 
 def test_samples_have_what_the_statistic_needs() -> None:
     mean = SharpMean(**OF_UNIT).open(KEY)
-    cells = SlotMean(**OF_UNIT, max_cells=1).open(KEY)
+    cells = SlotMean(**OF_UNIT, max_groups=1).open(KEY)
     count = PresenceStatistic(statistic="count", epsilon=1, max_contributions=1).open(KEY)
     for add, message in (
         (lambda: mean.add("ann", 1, "a"), "has no groups"),
@@ -209,7 +209,7 @@ def test_losses_are_what_was_asked_for() -> None:
     assert HUGE.mechanism == "square-root"
     assert HUGE.variance(500) == pytest.approx(HUGE.noise_sd(500) ** 2, rel=1e-3)
     assert GaussianMechanism(rho=largest_rho(1, DELTA)).loss == Concentrated(largest_rho(1, DELTA))
-    assert SlotMean(**OF_UNIT, max_cells=3).loss == Loss(Fraction(1))
+    assert SlotMean(**OF_UNIT, max_groups=3).loss == Loss(Fraction(1))
     assert LaplaceMechanism(epsilon=2).loss == Loss(Fraction(2))
     found = KeySelection(epsilon=2, delta=DELTA, horizon=9)
     assert (
@@ -245,9 +245,9 @@ def test_plans_grow_better_with_users_and_worse_with_less_epsilon() -> None:
 
 
 def test_who_is_over_a_cap_is_told_so_and_does_not_count() -> None:
-    mean = SharpMean(**OF_UNIT, max_groups_per_user=1).open(KEY)
+    mean = SharpMean(**OF_UNIT, max_groups=1).open(KEY)
     assert [mean.add("ann", 1, group) for group in "aaab"] == [None, None, "over_cap", "groups_left_out"]
-    cells = SlotMean(**OF_UNIT, max_cells=1).open(KEY)
+    cells = SlotMean(**OF_UNIT, max_groups=1).open(KEY)
     assert [cells.add("ann", 1, "a") for _ in range(3)] == [None, None, "over_cap"]
     assert cells.close()["a"].samples == 2
     assert cells.add("ann", 1, "a") is None  # another slot

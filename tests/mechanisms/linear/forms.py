@@ -10,7 +10,6 @@ from shoal.mechanisms.parts.of import (
     Count,
     Distribution,
     Mean,
-    MeanVariance,
     Of,
     PublicCount,
     Sum,
@@ -34,7 +33,7 @@ FORMS: dict[str, tuple[type[Of], Range | None, bool]] = {  # statistic, range, w
     "hidden sum that ends at 0": (Sum, UP, True),
     "hidden sum that begins below 0": (Sum, DOWN, True),
     "signed sum": (Sum, ACROSS, True),
-    "mean and variance": (MeanVariance, ACROSS, True),
+    "hidden variance": (Variance, ACROSS, True),
     "distribution": (Distribution, ACROSS, True),
 }
 NOISED = [name for name in FORMS if name != "public count"]

@@ -31,7 +31,7 @@ DECAYS: dict[Decay, Callable[[int, int], float]] = {  # the weight of step s at 
     Listed(TABLE): lambda s, t: TABLE.weight(t - s),
     Listed(FORMULA): lambda s, t: FORMULA.weight(t - s),
 }
-NAMES: tuple[str, ...] = ("mean", "sum", "count", "users", "mean-variance", "distribution")
+NAMES: tuple[str, ...] = ("mean", "sum", "count", "users", "variance", "distribution")
 BINS = 4
 
 

@@ -97,12 +97,12 @@ def test_sums_and_counts_have_the_bars_of_their_side() -> None:
 def test_the_noise_of_a_mean_is_what_is_stated() -> None:
     """With noise far below the count: the deviation of many releases, and of mean and variance likewise."""
     samples = [1, 1, 2, 5] * 50
-    names: tuple[str, ...] = ("mean", "mean-variance")
+    names: tuple[str, ...] = ("mean", "variance")
     for name in names:
         of = two_sided(name, Window(1), steps=8, m=1, epsilon=1)
         made = [step(of, of.releaser(KEY, b"%d" % key), samples) for key in range(tries(2000))]
         values, stated = ([part(each) for each in made] for part in (lambda e: e.value, lambda e: e.noise_sd))
-        for part in ("mean", "variance") if name == "mean-variance" else (None,):
+        for part in ("mean", "variance") if name == "variance" else (None,):
             found = np.array([value if part is None else value[part] for value in values])
             said = np.array([value if part is None else value[part] for value in stated])
             assert np.std(found) == pytest.approx(np.median(said), rel=5 / math.sqrt(2 * len(found)))

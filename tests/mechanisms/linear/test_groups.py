@@ -19,13 +19,11 @@ COUNT = of_values(statistic=PublicCount, decay=Window(LENGTH), max_contributions
 samples = st.lists(st.tuples(st.integers(0, 20), st.sampled_from("abc")), max_size=25).map(sorted)
 
 
-def restarted(groups: Any) -> Any:
-    """Groups with the state of these."""
+def restarted(groups: Any, names: set[str]) -> Any:
+    """Groups with the state of these, of which some were released."""
     again: Any = COUNT.in_groups(KEY)
-    for group in "abc":
-        head = groups.head(group)
-        if head["tick"] is not None:
-            again.restore(group, head, groups.releaser(group).kept.values())
+    for group in names:
+        again.restore(group, groups.head(group), groups.releaser(group).kept.values())
     return again
 
 
@@ -46,7 +44,7 @@ def test_a_group_counts_from_its_first_step_on_until_it_has_been_silent_for_long
                 assert closed.estimate is not None
                 releases[tick, closed.group] = closed.estimate.value
         if tick in restarts:
-            groups = restarted(groups)
+            groups = restarted(groups, {group for _, group in releases})
     # then each is released from a sample on until it rests, with the samples of its window
     expected = {}
     for group in "abc":
@@ -74,8 +72,15 @@ def test_a_window_is_never_left_before_it_is_empty():
     assert of_values(statistic=Sum, decay=Window(1), epsilon=Fraction(1)).rest == 1
 
 
-def test_a_group_that_was_in_no_step_yet_is_restored_as_such():
-    groups, again = COUNT.in_groups(KEY), COUNT.in_groups(KEY)
-    again.restore("a", groups.head("a"), [])
-    assert again.due() is None
+def test_a_group_that_rests_is_restored_as_such():
+    groups, row = COUNT.in_groups(KEY), [Contribution(0, "", 0, 0, 1, 0)]
+    for tick in range(REST + 1):
+        assert [one.group for one in groups.close(tick, [] if tick else [("a", row)]) if one] == ["a"]
+    again = restarted(groups, {"a"})
+    assert groups.due() is again.due() is None
     assert again.head("a") == groups.head("a")
+    assert (again.head("a")["next"], again.head("a")["active"]) == (REST + 1, 0)
+    # until something comes, as in one that was never restored
+    late = [list(each.close(99, [("a", row)])) for each in (groups, again)]
+    assert late[0] == late[1] != []
+    assert groups.due() == again.due() == 100

@@ -54,7 +54,7 @@ class TestTwoSided:
             if case[0] == "distribution":
                 found = (released.value or {}).get("histogram")
                 assert found == (pytest.approx(expected["histogram"], abs=1e-4) if n > 1e-3 else found)
-            elif n > 1e-3 or case[0] not in ("mean", "mean-variance"):
+            elif n > 1e-3 or case[0] not in ("mean", "variance"):
                 assert released.value == pytest.approx(expected, rel=2e-5, abs=1e-4)
 
     @examples(400)
@@ -205,7 +205,7 @@ def test_an_epsilon_that_floats_hardly_hold_gives_numbers_all_the_same(statistic
 
 def test_each_side_is_noised_for_all_samples_of_a_unit() -> None:
     assert {name: two_sided(name, Undecayed(), steps=4).sums.width for name in NAMES} == {
-        "mean": 20, "sum": 20, "count": 5, "users": 5, "mean-variance": 80, "distribution": 5,
+        "mean": 20, "sum": 20, "count": 5, "users": 5, "variance": 80, "distribution": 5,
     }  # fmt: skip
 
 

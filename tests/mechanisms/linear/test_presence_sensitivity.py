@@ -28,8 +28,8 @@ Record = tuple[str, str, int, int]  # user, key, tick, grid index
 def metric(statistic: str, **more: Any) -> Any:
     given: dict[str, Any] = {
         "name": "m", "topic": "t", "user": "u", "time": "t", "relation": "add-remove", "statistic": statistic,
-        "group": "g", "groups": ["g", "h"], "step": "1h", "start": "1970-01-01", "epsilon": 1,
-        "max_contributions": CAP, "max_groups_per_user": 2, **more,
+        "group": "g", "groups": ["g", "h"], "every": "1h", "start": "1970-01-01", "epsilon": 1,
+        "max_contributions": CAP, "max_groups": 2, **more,
     }  # fmt: skip
     if statistic not in ("count", "users"):
         given = {"value": "x", "range": (0, 1), "grid": 3} | given
@@ -52,7 +52,7 @@ def sent(section: Any, of: LinearStatistic, stream: list[Record]) -> Counter[tup
     return sides
 
 
-ONCE = {"max_contributions": 9, "max_groups_per_user": 1}
+ONCE = {"max_contributions": 9, "max_groups": 1}
 
 
 @in_a_loop
@@ -61,7 +61,7 @@ ONCE = {"max_contributions": 9, "max_groups_per_user": 1}
     [
         ("mean", {}, 2),
         ("count", {}, 2),
-        ("mean-variance", {}, 2),
+        ("variance", {}, 2),
         ("distribution", {"bins": 3}, 2),
         ("users", ONCE, 1),
         ("users", ONCE | {"decay": {"kind": "none"}}, 1),
@@ -152,7 +152,7 @@ def publish(of: LinearStatistic, stream: list[list[int]]) -> Any:
         ("sum", Window(1), [[1]], [[1, 0]]),
         ("count", Undecayed(2), [[0], []], [[0], [0]]),
         ("users", Window(1), [[], [0]], [[0], [0]]),
-        ("mean-variance", Window(1), [[1]], [[0]]),
+        ("variance", Window(1), [[1]], [[0]]),
         ("distribution", Window(1), [[1]], [[0]]),
     ],
 )

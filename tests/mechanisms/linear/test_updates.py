@@ -17,7 +17,6 @@ from shoal.mechanisms.forecast.step_prospect import Counted
 from shoal.mechanisms.grid import Grid
 from shoal.mechanisms.kinds import statistic_of
 from shoal.mechanisms.linear.statistic import LinearStatistic
-from shoal.mechanisms.parts.of import Variance
 from shoal.mechanisms.statistic import Contribution, Estimate
 from shoal.mechanisms.sums.decays import Window
 from shoal.models.config import forms
@@ -34,9 +33,7 @@ Steps = Sequence[Sequence[int]]  # of each step the grid indices of its samples
 
 def made(kind: str, decay: Window, epsilon: int = 1) -> Statistic:
     usual: dict[str, Any] = {"grid": GRID, "epsilon": Fraction(epsilon), "max_contributions": 3}
-    if kind == "variance":
-        return of_values(statistic=Variance, decay=decay, **usual)
-    cls: Any = forms.SUMS.statistics[kind]
+    cls: Any = {**forms.SUMS.statistics, **forms.VARIANCE.statistics}[kind]
     return of_values(statistic=cls, decay=decay, **usual)
 
 
@@ -134,7 +131,7 @@ def test_a_plan_counts_updates_where_a_file_tells_them() -> None:
 def test_a_window_is_of_time_or_of_updates() -> None:
     def metric(**decay: Any) -> MetricSection:
         given = {"name": "m", "topic": "t", "user": "u", "value": "x", "range": (0, 10), "epsilon": 1}
-        more = {"statistic": "sum", "step": "1h", "max_contributions": 2, "decay": {"kind": "window"} | decay}
+        more = {"statistic": "sum", "every": "1h", "max_contributions": 2, "decay": {"kind": "window"} | decay}
         return MetricSection.model_validate(given | more)
 
     statistic = statistic_of(metric(updates=7).parts)

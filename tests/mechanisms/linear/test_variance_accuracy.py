@@ -14,7 +14,7 @@ from shoal.mechanisms.sums.decays import Exponential, Listed, Undecayed, Window
 from shoal.mechanisms.sums.weights import Weights
 from shoal.mechanisms.workload import Pattern
 from tests.mechanisms.linear.test_variance_laws import step
-from tests.mechanisms.linear.value_cases import of_values
+from tests.mechanisms.linear.value_cases import of_values, variance_of
 from tests.support.cover import covered
 
 STEPS = 1 << 10
@@ -31,7 +31,7 @@ def released(decay: Any, epsilon: str, values: list[int], steps: int = 1) -> lis
         releaser = of.releaser(b"k" * 32, b"%d" % group)
         for _ in range(steps):
             last = step(releaser, values, STEPS)
-        found.append(last)
+        found.append(variance_of(last))
     return found
 
 
@@ -105,7 +105,7 @@ def test_a_plan_foretells_the_error_bars_of_a_mean_half_way_to_an_end(decay: Any
     planned, hand = prospect(of, flow).at(20), by_hand(of, flow).at(20)
     releaser = of.releaser(b"k" * 32, b"")
     for _ in range(20):
-        last = step(releaser, [STEPS // 4] * 500, STEPS)
+        last = variance_of(step(releaser, [STEPS // 4] * 500, STEPS))
     # per sample: both go by the number of samples alone, to first order
     assert planned.noise_sd is not None
     assert planned.noise_sd * planned.samples == pytest.approx(last.noise_sd * last.samples, rel=0.02)

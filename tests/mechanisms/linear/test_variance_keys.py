@@ -12,7 +12,7 @@ from shoal.mechanisms.sums.decays import Undecayed, Window
 from tests.stream.simulation import config
 from tests.support.cover import in_a_loop
 
-VARIANCE = {"statistic": "variance", "step": "5s"}
+VARIANCE = {"statistic": "variance", "every": "5s"}
 WINDOW = {"kind": "window", "length": "15s"}
 
 
@@ -42,13 +42,14 @@ def test_without_a_decay_it_is_that_since_the_beginning_and_patent_clamps_if_ask
         ({"decay": {"kind": "all-windows"}}, "decay all-windows is for sums, counts and means"),
         ({"decay": WINDOW, "delta": "1e-6"}, "delta must be 0: a variance is pure differential privacy"),
         ({"grid": 1 << 17}, "grid of a variance is at most 65536"),
-        ({"step": None, "every": "5s"}, "a variance is released at every step"),
-        ({"step": None}, "step is missing"),
+        ({"every": "contribution"}, 'every = "contribution" is for means without a decay; use a duration'),
+        ({"max_per_group": 9}, "max_per_group limits each group, and there is no group; use max_contributions"),
+        ({"every": None}, "every is missing"),
         ({"range": None}, "range is missing"),
-        ({"algorithm": "naive"}, "naive is not for what has a step"),
+        ({"algorithm": "naive"}, "naive is not for a variance of every step; use one of: sharp, patent"),
         ({"algorithm": "patent"}, "the patent has no mechanism without a decay"),
     ],
 )
 def test_what_is_not_for_a_variance_is_refused(keys, said):
     with pytest.raises(ValidationError, match=said):
-        config(VARIANCE | {"every": None} | keys)
+        config(VARIANCE | keys)

@@ -16,7 +16,7 @@ from tests.mechanisms.account_cases import Ledger
 SLOT = 10
 
 
-USUAL = Rule(max_contributions=2, slot=Even(SLOT), unit=Even(30), max_slots=2, max_cells=2, splits=True)
+USUAL = Rule(max_contributions=2, slot=Even(SLOT), unit=Even(30), max_slots=2, max_groups=2, splits=True)
 
 
 def rule(**changes: Any) -> Rule:
@@ -40,7 +40,7 @@ def samples(ledger: Ledger) -> Counter[tuple[bytes, int, str]]:
     return found
 
 
-RULES = [rule(), rule(unit=Even(SLOT)), rule(unit=None, max_slots=3), rule(max_cells=1, max_contributions=3)]
+RULES = [rule(), rule(unit=Even(SLOT)), rule(unit=None, max_slots=3), rule(max_groups=1, max_contributions=3)]
 events = st.lists(
     st.tuples(st.integers(0, 65), st.sampled_from([b"a", b"ab"]), st.sampled_from("xyz")), max_size=40
 ).map(lambda found: sorted(found, key=lambda event: event[0]))
@@ -66,7 +66,7 @@ def test_a_units_first_slots_cells_and_samples_count_once_wherever_it_crashes(of
             expected = "over_cap"
         elif of.unit != of.slot and slot not in slots[unit] and len(slots[unit]) == of.max_slots:
             expected = "slots_left_out"
-        elif cell not in cells[user, slot] and len(cells[user, slot]) == of.max_cells:
+        elif cell not in cells[user, slot] and len(cells[user, slot]) == of.max_groups:
             expected = "cells_left_out"
         else:
             in_unit[unit, inside] += 1
@@ -135,8 +135,8 @@ def test_without_a_changelog_samples_are_sent_all_the_same():
 
 
 def test_of_very_many_cells_release_is_given_the_first_ones():
-    assert [rule(max_cells=k, splits=False).most_cells for k in (1, 9000)] == [MOST_CELLS, 9000]
-    assert rule(max_cells=7).most_cells == 7
+    assert [rule(max_groups=k, splits=False).most_cells for k in (1, 9000)] == [MOST_CELLS, 9000]
+    assert rule(max_groups=7).most_cells == 7
 
 
 def test_a_slot_of_which_a_changelog_has_no_samples_keeps_none():

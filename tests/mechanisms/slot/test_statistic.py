@@ -24,22 +24,22 @@ GRID = Grid(Fraction(0), Fraction(65), 1 << 12)
 KEY = bytes(range(32))
 SEVERAL = [name for name in MEANS_OF_VALUES if name != "few-users"]
 KINDS = [
-    *({"statistic": "slot-mean", "algorithm": name} for name in MEANS if name not in ("few-users", WITH_PRIOR)),
-    {"statistic": "slot-mean", "algorithm": "few-users", "delta": Fraction(1, 1000), "sigma": Fraction(5)},
+    *({"statistic": "mean", "algorithm": name} for name in MEANS if name not in ("few-users", WITH_PRIOR)),
+    {"statistic": "mean", "algorithm": "few-users", "delta": Fraction(1, 1000), "sigma": Fraction(5)},
     {
-        "statistic": "slot-mean",
+        "statistic": "mean",
         "algorithm": "few-users",
         "delta": Fraction(1, 1000),
         "epsilon": Fraction(40),
         "axes": ((GRID, Fraction(5)), (GRID, None)),
     },
-    *({"statistic": "slot-mean", "algorithm": name, "axes": ((GRID, None),) * 2} for name in SEVERAL),
-    {"statistic": "slot-mean", "spread_share": Fraction(1, 2), "axes": ((GRID, None),) * 3, "epsilon": Fraction(200)},
-    {"statistic": "slot-mean", "prior": True, "delta": Fraction(1, 1000), "sigma": Fraction(5)},
-    {"statistic": "slot-mean-variance"},
-    {"statistic": "slot-mean-variance", "algorithm": "baseline"},
-    {"statistic": "slot-distribution", "bins": 8, "quantiles": (Fraction(1, 2),)},
-    {"statistic": "slot-distribution", "algorithm": "baseline", "bins": 5, "cap": "median"},
+    *({"statistic": "mean", "algorithm": name, "axes": ((GRID, None),) * 2} for name in SEVERAL),
+    {"statistic": "mean", "spread_share": Fraction(1, 2), "axes": ((GRID, None),) * 3, "epsilon": Fraction(200)},
+    {"statistic": "mean", "prior": True, "delta": Fraction(1, 1000), "sigma": Fraction(5)},
+    {"statistic": "variance"},
+    {"statistic": "variance", "algorithm": "baseline"},
+    {"statistic": "distribution", "bins": 8, "quantiles": (Fraction(1, 2),)},
+    {"statistic": "distribution", "algorithm": "baseline", "bins": 5, "cap": "median"},
 ]
 kinds = st.sampled_from(KINDS)
 values = st.integers(0, GRID.steps)
@@ -52,7 +52,7 @@ slots = st.dictionaries(
 
 def slotted(kind, **more):
     kind = kind | {"statistic": forms.CELLS.statistics[kind["statistic"]]}
-    return Slotted(**({"grid": GRID, "epsilon": Fraction(3), "max_cells": 2} | kind | more))
+    return Slotted(**({"grid": GRID, "epsilon": Fraction(3), "max_groups": 2} | kind | more))
 
 
 def contributions(users):
@@ -91,7 +91,7 @@ def test_each_cell_is_released_once_in_the_order_of_names(kind, users):
 @examples(75)
 @given(kinds, slots, st.integers(1, 4), st.integers(1, 5))
 def test_a_users_shares_are_no_more_than_a_slot_has(kind, users, most, count):
-    of = slotted(kind, max_cells=most, max_slots=count)
+    of = slotted(kind, max_groups=most, max_slots=count)
     epsilons = {one.cell: one.epsilon for one in released(of, users)}
     seen: list[Any] = []
     with patch.object(Slotted, "_cell", lambda self, key, slot, cell, members, allotment: seen.append(allotment)):
@@ -199,7 +199,7 @@ def test_a_neighbour_sees_the_same_pattern(kind, users, data):
 
 def test_with_split_each_cell_has_the_same_share():
     users = {"a": {"x": [5], "y": [6]}, "b": {"x": [7]}}
-    found = released(slotted(KINDS[0], splits=True, max_cells=3), users)
+    found = released(slotted(KINDS[0], splits=True, max_groups=3), users)
     assert {one.epsilon for one in found} == {Fraction(1)}
     assert [(one.dropped, one.degradation) for one in found] == [(0, None)] * 2
 
@@ -212,9 +212,9 @@ def test_what_makes_no_sense_is_refused(given_):
 
 def test_a_range_whose_square_no_number_holds_is_refused_before_anything_is_released():
     wide = Grid(Fraction(-(10**200)), Fraction(10**200), 2**20)
-    assert slotted({"statistic": "slot-mean", "algorithm": "baseline"}, grid=wide)
+    assert slotted({"statistic": "mean", "algorithm": "baseline"}, grid=wide)
     with pytest.raises(ValueError, match="too far apart"):
-        slotted({"statistic": "slot-mean-variance", "algorithm": "baseline"}, grid=wide)
+        slotted({"statistic": "variance", "algorithm": "baseline"}, grid=wide)
 
 
 def test_cells_keep_nothing():
@@ -233,7 +233,7 @@ def test_cells_keep_nothing():
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=4), st.integers(1, 3))
 def test_a_baseline_takes_all_unless_its_cap_is_a_number(counts, cap):
     users = {f"user{n}": {"x": [7] * count} for n, count in enumerate(counts)}
-    for name in ("slot-mean", "slot-mean-variance", "slot-distribution"):
+    for name in forms.CELLS.statistics:
         kind = {"statistic": name, "algorithm": "baseline", "bins": 4, "max_contributions": 9}
         (every,) = released(slotted(kind), users)
         assert every.estimate.samples == sum(counts)

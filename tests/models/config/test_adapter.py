@@ -16,17 +16,20 @@ Keys = dict[str, Any]
 USUAL: Keys = {"name": "a", "topic": "t", "user": "u", "epsilon": 1, "max_contributions": 4}
 VALUE: Keys = {"value": "v", "range": [0, 100]}
 TICKS: Keys = {"statistic": "mean", "every": "1d", "users": 100, **VALUE}
-STEPS: Keys = {"statistic": "sum", "step": "1d", **VALUE}
-SLOTS: Keys = {"statistic": "slot-mean", "slot": "1h", "group": "g", **VALUE}
+STEPS: Keys = {"statistic": "sum", "every": "1d", **VALUE}
+IN_GROUPS: Keys = {"group": "g", "max_contributions": None, "max_per_group": 4}
+SLOTS: Keys = {"statistic": "mean", "slot": "1h", **IN_GROUPS, **VALUE}
 HIDDEN: Keys = {"relation": "add-remove", "start": "2026-01-01"}
 HIDDEN_STEPS: Keys = HIDDEN | STEPS
-HIDDEN_SLOTS: Keys = HIDDEN | {"statistic": "slot-distribution", "slot": "1h", **VALUE}
+HIDDEN_SLOTS: Keys = HIDDEN | {"statistic": "distribution", "slot": "1h", **VALUE}
 FOUND: Keys = HIDDEN_STEPS | {"group": "g", "delta": "1e-6", "life": "90d"}
 FORMS = {
     "ticks": TICKS, "steps": STEPS, "slots": SLOTS, "hidden steps": HIDDEN_STEPS, "hidden slots": HIDDEN_SLOTS,
-    "found keys": FOUND, "count": {"statistic": "count", "step": "1d"},
-    "users": HIDDEN | {"statistic": "users", "step": "1d"},
+    "found keys": FOUND, "count": {"statistic": "count", "every": "1d"},
+    "users": HIDDEN | {"statistic": "users", "every": "1d"},
     "variance": STEPS | {"statistic": "variance"}, "blocks": TICKS | {"algorithm": "multi-tree", "prior": 3},
+    "ticks in groups": TICKS | IN_GROUPS, "a mean of steps": STEPS | {"statistic": "mean", "decay": {"kind": "none"}},
+    "one slot": SLOTS | {"group": None, "max_contributions": 4, "max_per_group": None},
     "clipped": HIDDEN_STEPS | {"clip": "auto"}, "distribution": HIDDEN_STEPS | {"statistic": "distribution"},
 }  # fmt: skip
 
@@ -41,11 +44,11 @@ DEFAULTS: tuple[tuple[str, Keys, Keys], ...] = (
     ("no clamp of naive", TICKS | {"algorithm": "naive"}, {"clamp": False}),
     ("a clamp of best", SLOTS, {"clamp": True}),
     ("no clamp of levy", SLOTS | {"algorithm": "levy"}, {"clamp": False}),
-    ("one cell", SLOTS, {"max_cells": 1, "across_cells": "chop-user"}),
+    ("one cell", SLOTS, {"max_groups": 1, "across_cells": "chop-user"}),
     ("the best cap", SLOTS, {"contribution_cap": "optimal"}),
     ("no courtesy", SLOTS, {"min_users": 1}),
     ("bins", HIDDEN_SLOTS, {"bins": 64, "quantiles": ["0.05", "0.25", "0.5", "0.75", "0.95"]}),
-    ("a fifth finds keys", FOUND, {"selection": {"epsilon": "0.2", "keys": 1}}),
+    ("a fifth finds keys", FOUND, {"selection": {"epsilon": "0.2"}, "max_groups": 1}),
     ("a clip", HIDDEN_STEPS | {"clip": "auto"}, {"clip": {"epsilon": "0.2", "crossing": "0.02", "share": "0.01"}}),
     ("no decay", STEPS, {"decay": {"kind": "none"}}),
     ("a day ahead at most", STEPS, {"max_ahead": "1h", "lateness": "0s", "late": "fold"}),
@@ -63,25 +66,18 @@ OTHER: Mapping[str, tuple[Any, ...]] = {
     "late": ("drop",), "max_ahead": ("2d",), "value": ("w", "v > 3", ["v", "w"]), "range": ([0, 10], [[0, 1], [0, 2]]),
     "grid": (64, 1 << 16), "clamp": (True, False), "bins": (16,), "quantiles": (["1/3"],), "clip": ({"share": "1/10"},),
     "group": ("h",), "cell": ({"h3": 8, "lat": "y", "lon": "x"},), "groups": (["x"],), "min_users": (5,),
-    "selection": ({"keys": 2}, {"epsilon": "1/4"}), "every": ("2d", "contribution"), "step": ("12h",), "slot": ("30m",),
+    "selection": ({"epsilon": "1/4"},), "every": ("2d", "12h", "contribution"), "slot": ("30m",),
     "decay": ({"kind": "window", "length": "7d"}, {"kind": "forward", "exponent": 2}), "max_gap": (7,), "life": ("9d",),
-    "unit": ("user", "user-day", "event"), "max_contributions": (5, None), "max_groups_per_user": (3,),
-    "max_events_per_user": (3,), "max_cells": (2,), "max_slots": (2,), "across_cells": ("split",),
+    "unit": ("user", "user-day", "event"), "max_contributions": (5, None), "max_per_group": (5,),
+    "max_groups": (2, 3), "max_events_per_user": (3,), "max_slots": (2,), "across_cells": ("split",),
     "end": ("2027-01-01",), "start": ("2026-01-02",), "relation": ("add-remove",),
-    "statistic": ("mean", "sum", "users", "slot-mean"),
+    "statistic": ("mean", "sum", "users", "variance"),
     "algorithm": ("naive", "full", "patent", "baseline", "few-users"), "users": (50,), "prior": (4, "few-users"),
     "sigma": (2,), "failure": ("0.1",), "simultaneous": (5,), "withheld": (True,), "contribution_cap": (2,),
     "spread_share": ("1/10",), "epsilon": (2,), "delta": ("1e-5",),
 }  # fmt: skip
 # Keys that are accepted and have no effect, by class of a part: spellings of the same metric.
-WITHOUT_EFFECT: Mapping[type, set[str]] = {
-    at.Ticks: {"max_gap"},
-    at.Slots: {"max_gap"},
-    of.PublicCount: {"range", "grid", "clamp", "epsilon", "delta"},
-    of.Count: {"grid"},
-    of.Users: {"grid"},
-    of.Sum: {"clamp"},
-}
+WITHOUT_EFFECT: Mapping[type, set[str]] = {of.PublicCount: {"epsilon", "delta"}}
 # Values that are the default of some forms.
 ALREADY: Keys = {"clamp": (True, False), "unit": ("user",), "grid": (1 << 16,)}
 
@@ -95,7 +91,7 @@ def test_every_key_can_be_changed() -> None:
 def test_an_accepted_key_is_in_a_part(form: str) -> None:
     """One key more, or another value: the metric is another one, or is refused."""
     keys, usual = FORMS[form], parts_of(FORMS[form])
-    ignored = set().union(*(WITHOUT_EFFECT.get(type(part), ()) for part in (usual.of, usual.at)))
+    ignored = WITHOUT_EFFECT.get(type(usual.of), set())
     for key, values in OTHER.items():
         for value in values:
             try:
@@ -120,6 +116,9 @@ def test_an_accepted_key_is_in_a_part(form: str) -> None:
         (TICKS | {"unit": "event", "max_contributions": None}, hides.Events),
         (HIDDEN_STEPS, hides.AddRemove),
         (HIDDEN_STEPS | {"statistic": "count", "value": None, "range": None}, of.Count),
+        (TICKS | {"decay": {"kind": "none"}}, at.Steps),
+        (TICKS | IN_GROUPS, hides.PerKey),
+        (STEPS | {"group": "g", "max_groups": 2}, hides.Overall),
         (FOUND, per.Found),
     ],
 )

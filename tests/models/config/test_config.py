@@ -50,7 +50,7 @@ def second_metric(**changes: str) -> str:
         "statistic": '"mean"', "range": "[-1, 1]", "epsilon": "1", "max_contributions": "1", "users": "10",
         "algorithm": '"naive"', "every": '"contribution"',
     } | changes  # fmt: skip
-    return GOOD + "[[metric]]\n" + "\n".join(f"{key} = {value}" for key, value in fields.items())
+    return GOOD + "[[metric]]\n" + "\n".join(f"{key} = {value}" for key, value in fields.items() if value)
 
 
 def test_numbers_are_decimals_durations_are_microseconds_and_paths_start_at_the_file(tmp_path):
@@ -127,14 +127,30 @@ REFUSED = [
     ('"full"', '"full"\nsigma = [1, 2]', 'metric "basket": sigma must be one'),
     ('"full"', '"best"', 'metric "basket": best is not for means without a decay; use one of: sharp, naive'),
     ('"full"', '"bst"', "metric \"basket\": algorithm 'bst' does not exist; this version has: sharp, naive"),
-    ('"mean"', '"slot-mean"', 'metric "basket": slot is missing; add it'),
+    ('"mean"', '"slot-mean"', 'metric "basket": statistic slot-mean is now "mean", with a slot'),
+    ('"mean"', '"slot-mean-variance"', 'metric "basket": statistic slot-mean-variance is now "variance", with a slot'),
+    ('"mean"', '"slot-distribution"', 'metric "basket": statistic slot-distribution is now "distribution", with a'),
+    ('"mean"', '"mean-variance"', 'metric "basket": statistic mean-variance is now "variance"'),
+    ('"mean"', '"distribution"', "statistic distribution needs a slot, or relation add-remove; add one of the two"),
+    ('"mean"', '"users"', "statistic users is for relation add-remove; say so, or choose another"),
+    ('"full"', '"two-sided"', "algorithm two-sided is the only one of relation add-remove; remove it"),
     ('"mean"', '"slot-sum"', "metric \"basket\": statistic 'slot-sum' does not exist; this version has: mean, sum"),
-    ('"mean"', '"sum"', 'metric "basket": every is for means without a decay; a sum is released at every step'),
+    ('"mean"', '"sum"', 'metric "basket": full is not for a sum of every step; use one of: sharp, patent'),
     ('range = [0, 200]', '', 'metric "basket": range is missing; add it'),
     ('range = [0, 200]', 'range = [0, 200]\nlateness = "106751992d"', "lateness must be at most 106751991d"),
     ('range = [0, 200]', 'range = [0, 200]\nmax_ahead = "999999999d"', "max_ahead must be at most 106751991d"),
     ('value = "amount"', '', 'metric "basket": value is missing; add it'),
     ('max_contributions = 64', '', 'metric "basket": max_contributions is missing; add it'),
+    ('max_contributions = 64', 'max_per_group = 64', "max_per_group limits each group, and there is no group; use max"),
+    ('max_contributions = 64', 'group = "shop"', "max_per_group is missing; add it"),
+    ('every = "1h"', 'every = "1h"\ngroup = "shop"', "max_contributions limits all groups together, and here"),
+    ('every = "1h"', 'every = "contribution"\ngroup = "shop"', "here each has a limit of its own; use max_per_group"),
+    ('every = "1h"', 'every = "1h"\nmax_groups = 2', "max_groups needs a group: add one, or remove it"),
+    ('every = "1h"', 'every = "1h"\nmax_gap = 9', "max_gap is for sums, counts, variances and means with"),
+    ('every = "1h"', 'step = "1h"', 'metric "basket": step is now every'),
+    ('every = "1h"', 'every = "1h"\nmax_groups_per_user = 2', "max_groups_per_user is now max_groups"),
+    ('every = "1h"', 'every = "1h"\nmax_cells = 2', "max_cells is now max_groups"),
+    ('every = "1h"', 'every = "1h"\nselection = { keys = 2 }', "selection keys is now max_groups, a key of the"),
     ('"1h"', '"1y"', "metric \"basket\": every '1y' is not a duration"),
     ('"1h"', '"0s"', 'metric "basket": every must be longer than 0s'),
     ('"1h"', "3600", 'metric "basket": every must be a duration such as 30s, 5m, 1h or 7d, in quotes'),
@@ -146,7 +162,7 @@ REFUSED = [
     ('every = "1h"', 'every = "1h"\nunit = "user-moon"', "metric \"basket\": unit 'user-moon' has no period; write"),
     ('every = "1h"', 'every = "1h"\nunit = "device"', "metric \"basket\": unit 'device' does not exist; write user"),
     ('every = "1h"', 'every = "1h"\nrelation = "users"', "metric \"basket\": relation 'users' does not exist"),
-    ('every = "1h"', 'every = "1h"\nslot = "1h"', 'metric "basket": slot is for statistics per slot: slot-mean'),
+    ('every = "1h"', 'every = "1h"\nslot = "1h"', 'metric "basket": every is not for statistics per slot'),
     ('every = "1h"', 'every = "1h"\nprior = "few-users"', 'prior is not for full; remove it'),
     ('every = "1h"', 'every = "1h"\nunit = "user-slot"', 'metric "basket": unit user-slot is for statistics per slot'),
     ('"customer.id"', '"amount"', "field 'amount' is a value and 'amount' is pattern"),
@@ -171,7 +187,7 @@ def test_a_compacted_topic_is_any_units_unless_one_of_them_would_delete_anothers
     assert load(written(tmp_path, listed)).kafka.compacted == ("purchases",)
     # given presence: of a person's days, the record of one deletes that of another
     count = listed.split("value =")[0] + (
-        'statistic = "count"\nrelation = "add-remove"\nstep = "1d"\nstart = 2026-01-01\nlife = "30d"\nepsilon = 1\n'
+        'statistic = "count"\nrelation = "add-remove"\nevery = "1d"\nstart = 2026-01-01\nlife = "30d"\nepsilon = 1\n'
         'time = "at"\nmax_contributions = 4\n'
     )
     assert load(written(tmp_path, count)).kafka.compacted == ("purchases",)
@@ -183,12 +199,14 @@ SUMS = (
     GOOD.replace('"mean"', '"sum"')
     .replace("users = 25000\n", "")
     .replace('"full"', '"sharp"')
-    .replace('every = "1h"', 'step = "1h"\ndecay = { kind = "window", length = "7d" }')
+    .replace('every = "1h"', 'every = "1h"\ndecay = { kind = "window", length = "7d" }')
 )
+HIDDEN = 'relation = "add-remove"\nstart = 2026-01-01'
+FOUND = f'{HIDDEN}\ngroup = "shop"\nlife = "9d"\ndelta = 1e-6'
 REFUSED_OF_SUMS = [
-    ('step = "1h"', "", "step is missing; add it"),
-    ('step = "1h"', 'step = "0s"', "step must be longer than 0s"),
-    ('"7d"', '"90m"', "decay length is not a multiple of step; choose one that is"),
+    ('every = "1h"', "", "every is missing; add it"),
+    ('every = "1h"', 'every = "0s"', "every must be longer than 0s"),
+    ('"7d"', '"90m"', "decay length is not a multiple of every; choose one that is"),
     (', length = "7d"', "", "decay of kind window needs length"),
     ('length = "7d"', 'lenght = "7d"', "unknown key 'lenght'; did you mean 'length'?"),
     ('"window"', '"windw"', "kind must be 'none', 'window'"),
@@ -199,7 +217,7 @@ REFUSED_OF_SUMS = [
     ('"window", length = "7d"', '"exponential", alpha = 0', "alpha must be greater than 0"),
     ('"window", length = "7d"', '"exponential", half_life = "0s"', "half_life must be greater than 0"),
     ('"window", length = "7d"', '"polynomial", exponent = 0', "exponent must be greater than 0"),
-    ('"sharp"', '"full"', "full is not for what has a step; use one of: sharp, patent"),
+    ('"sharp"', '"full"', "full is not for a sum of every step; use one of: sharp, patent"),
     ('"sharp"', '"patent"\ndelta = 0.1', "delta must be 0: patent is pure differential privacy"),
     ('"sharp"', '"sharp"\nsigma = 3', "sigma is for means without a decay; remove it"),
     ('"sharp"', '"sharp"\nprior = 3', "prior is for means without a decay; remove it"),
@@ -208,6 +226,15 @@ REFUSED_OF_SUMS = [
     ('"sharp"', '"patent"\nlife = "9d"', "life tunes sharp; patent does not use it"),
     ('max_contributions = 64', 'max_contributions = 64\nunit = "event"', "max_contributions is not for unit event"),
     ('max_contributions = 64', '', "max_contributions is missing; add it"),
+    ('max_contributions = 64', 'max_per_group = 9\ngroup = "g"', "max_per_group limits each group, and here one"),
+    ('every = "1h"', 'every = "contribution"', 'every = "contribution" is for means without a decay; use a duration'),
+    ('every = "1h"', 'slot = "1h"', "statistic sum has no slots; remove slot, or choose one of: mean, variance"),
+    ('"sum"', '"count"', "range does nothing for statistic count, which has no values; remove it"),
+    ('"sum"\nrange = [0, 200]', '"count"\ngrid = 16', "grid does nothing for statistic count, which has no"),
+    ('"sum"\nrange = [0, 200]', '"count"\nclamp = true', "clamp does nothing for statistic count, which has no"),
+    ('"sharp"', f'"sharp"\n{HIDDEN}', "algorithm is for relation values: add-remove has one of its own; remove it"),
+    ('algorithm = "sharp"', f'{FOUND}\nmax_groups = 65', "max_groups is at most 64 where keys are found; use fewer"),
+    ('algorithm = "sharp"', f'{HIDDEN}\nmax_gap = 9', "max_gap is for sums, counts, variances and means with"),
     ('range = [0, 200]', '', "range is missing; add it"),
 ]  # fmt: skip
 
@@ -239,7 +266,7 @@ def test_a_count_costs_nothing_and_needs_no_value(tmp_path):
 
 
 def test_a_count_ignores_an_epsilon_but_not_what_is_none(tmp_path):
-    text = SUMS.replace('"sum"', '"count"')
+    text = SUMS.replace('"sum"', '"count"').replace("range = [0, 200]\n", "")
     metric = load(written(tmp_path, text + "delta = 0.5\n")).metric[0]
     assert metric.epsilon == metric.delta == 0
     for given, message in (
@@ -301,11 +328,12 @@ def test_a_prior_and_a_sigma_are_exact(tmp_path):
 
 
 def test_what_no_single_table_can_see(tmp_path):
+    grouped = {"group": '"amount"', "max_contributions": "", "max_per_group": "1"}
     for changes, message in [
         ({"name": '"basket"'}, 'metric "basket" stands twice'),
         ({"user": '"buyer"'}, "users are buyer and customer.id"),
         ({"value": '"at"'}, "field 'at' is a value and 'at' is pattern"),
-        ({"group": '"amount"'}, "field 'amount' is a value and 'amount' is pattern"),
+        (grouped, "field 'amount' is a value and 'amount' is pattern"),
     ]:
         with pytest.raises(ConfigError, match=message):
             load(written(tmp_path, second_metric(**changes)))

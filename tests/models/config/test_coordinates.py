@@ -59,8 +59,8 @@ def test_a_value_may_have_several_coordinates_each_with_a_range(tmp_path):
         (('"full"', '"full"\nsigma = 1'), "sigma must be a list of 2, one for each value"),
         (('"full"', '"full"\nsigma = [1, 0]'), "sigma must be greater than 0"),
         (('"full"', '"sharp"\nsigma = [1, 2]'), "sharp takes a sigma for one value; use several metrics, or an algori"),
-        (('"full"', '"full"\ngroup = "y"'), "field 'y.z' is a value and 'y' is pattern"),
-        (('"full"', '"full"\ngroup = "x"'), "field 'x' is a value and 'x' is pattern"),
+        (("max_contributions = 64", 'max_per_group = 64\ngroup = "y"'), "field 'y.z' is a value and 'y' is pattern"),
+        (("max_contributions = 64", 'max_per_group = 64\ngroup = "x"'), "field 'x' is a value and 'x' is pattern"),
     ],
 )
 def test_each_coordinate_is_checked(tmp_path, more, message):

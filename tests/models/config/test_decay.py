@@ -27,7 +27,7 @@ statistic = "sum"
 range = [0, 10]
 epsilon = 1
 max_contributions = 4
-step = "1h"
+every = "1h"
 """
 HALVES = Weights(tuple(2**k for k in range(11, -1, -1)), 2**11)
 
@@ -45,16 +45,16 @@ def test_weights_are_exact_and_part_of_what_is_registered(tmp_path: Path) -> Non
     (metric,) = config.metric
     assert metric.decay is not None
     assert metric.decay.weights == (Fraction(1), Fraction(1, 10), Fraction(1, 30))
-    text = orjson.loads(parameters_of(config, metric))
-    assert text["decay"] == {"kind": "table", "weights": ["1", "1/10", "1/30"]}
+    text = orjson.loads(parameters_of(config, metric.parts))
+    assert text["at"]["decay"] == {"kind": "table", "weights": ["1", "1/10", "1/30"]}
     mechanism = statistic_of(metric.parts)
     assert isinstance(mechanism, LinearStatistic)
-    assert (mechanism.sums.denominator, mechanism.rest) == (30, metric.max_gap)
+    assert (mechanism.sums.denominator, mechanism.rest) == (30, 1_000_000)
 
 
 def test_a_group_does_not_rest_while_its_list_holds_anything(tmp_path: Path) -> None:
     (metric,) = load(
-        said(tmp_path, '"formula", weight = "0.5^i", horizon = "12h"', ("step =", "max_gap = 3\nstep ="))
+        said(tmp_path, '"formula", weight = "0.5^i", horizon = "12h"', ("every =", "max_gap = 3\nevery ="))
     ).metric
     mechanism = statistic_of(metric.parts)
     assert isinstance(mechanism, LinearStatistic)
@@ -74,7 +74,7 @@ def test_a_group_does_not_rest_while_its_list_holds_anything(tmp_path: Path) -> 
     ],
 )
 def test_what_the_paper_leaves_free_may_be_chosen(tmp_path: Path, decay: str, made: Decay) -> None:
-    (metric,) = load(said(tmp_path, decay, ("step =", 'algorithm = "patent"\nstep ='))).metric
+    (metric,) = load(said(tmp_path, decay, ("every =", 'algorithm = "patent"\nevery ='))).metric
     mechanism = statistic_of(metric.parts)
     assert isinstance(mechanism, LinearStatistic)
     assert mechanism.decay == made
@@ -83,7 +83,7 @@ def test_what_the_paper_leaves_free_may_be_chosen(tmp_path: Path, decay: str, ma
 
 @pytest.mark.parametrize(("more", "steps"), [("", 8760), ('life = "2h"\n', 2)])
 def test_forward_decay_has_the_life_of_a_sum_that_does_not_forget(tmp_path: Path, more: str, steps: int) -> None:
-    (metric,) = load(said(tmp_path, '"forward", exponent = 1.5', ("step =", more + "step ="))).metric
+    (metric,) = load(said(tmp_path, '"forward", exponent = 1.5', ("every =", more + "every ="))).metric
     mechanism = statistic_of(metric.parts)
     assert isinstance(mechanism, LinearStatistic)
     assert mechanism.decay == Forward(Fraction(3, 2), steps)
@@ -111,7 +111,7 @@ def test_a_horizon_of_polynomial_weights_is_for_sharp_too(tmp_path: Path) -> Non
         ('"forward", exponent = 2, horizon = "1d"', (), "horizon is not for a decay of kind forward; remove it"),
         (
             '"forward", exponent = 2',
-            (("step =", 'algorithm = "patent"\nstep ='),),
+            (("every =", 'algorithm = "patent"\nevery ='),),
             "the patent has no mechanism for forward decay; use sharp",
         ),
         ('"table"', (), "decay of kind table needs weights"),
@@ -119,7 +119,7 @@ def test_a_horizon_of_polynomial_weights_is_for_sharp_too(tmp_path: Path) -> Non
         ('"table", weights = [0.5, 0.6]', (), "decay weight of age 1 rises; weights lie in [0, 1] and never rise"),
         ('"table", weights = []', (), "decay weights must be a list of 1 to 4096, one for each age in steps"),
         ('"formula", weight = "1/(1+i)"', (), "decay of kind formula needs weight and horizon"),
-        ('"formula", weight = "1/(1+i)", horizon = "90m"', (), "decay horizon is not a multiple of step; choose one"),
+        ('"formula", weight = "1/(1+i)", horizon = "90m"', (), "decay horizon is not a multiple of every; choose one"),
         ('"formula", weight = "1/(1+i)", horizon = "1d"', (), "decay weight at the horizon is still 0.0417, and older"),
         ('"formula", weight = "1/(1+", horizon = "1d"', (), "decay character 6: a value is missing before the end"),
         ('"window", weight = "i"', (), "weight is not for a decay of kind window; remove it"),

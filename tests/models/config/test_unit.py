@@ -178,7 +178,7 @@ def test_units_of_one_length_are_one_whatever_their_names():
 def metric(**changes):
     usual = {
         "name": "a", "topic": "t", "user": "u", "value": "x", "time": "at", "statistic": "sum", "range": (0, 1),
-        "epsilon": 1, "max_contributions": 3, "step": "1h",
+        "epsilon": 1, "max_contributions": 3, "every": "1h",
     }  # fmt: skip
     return {name: value for name, value in (usual | changes).items() if value is not None}
 
@@ -194,7 +194,7 @@ def test_the_ledger_has_its_metrics_common_unit_or_the_one_it_was_told():
     assert config(day, day | {"unit": "user-24h"}).unit in ("user-day", "user-24h")
     assert config(day, metric()).unit == "user"
     assert config(event).unit == "event"
-    count = event | {"statistic": "count"}
+    count = metric(unit="event", max_contributions=None, statistic="count", range=None)
     assert (config(count, day).unit, config(count).unit) == ("user-day", "event"), "a count costs nothing"
     assert config(day, metric(), unit="user-week").unit == "user-week"
 
@@ -213,7 +213,7 @@ def test_a_metric_is_charged_as_often_as_its_unit_touches_the_ledgers():
 
 
 def test_a_count_costs_nothing_whatever_its_unit():
-    count = metric(statistic="count", unit="event", max_contributions=None, epsilon=None)
+    count = metric(statistic="count", unit="event", max_contributions=None, epsilon=None, range=None)
     whole = config(count, metric())
     assert whole.charge_of(whole.metric[0].parts) == (NONE, NONE)
 
@@ -231,7 +231,7 @@ time = "at"
 statistic = "sum"
 range = [0, 1]
 epsilon = 1
-step = "1h"
+every = "1h"
 {metric}
 """
 CAP = "max_contributions = 3\n"
@@ -275,7 +275,8 @@ CAP = "max_contributions = 3\n"
         ),
         ("", 'unit = "event"\nmax_events_per_user = 0', "max_events_per_user"),
         ("", CAP + 'unit = "event"', "max_contributions is not for unit event"),
-        ("", 'unit = "event"\nmax_groups_per_user = 2', "max_groups_per_user is not for unit event"),
+        ("", 'unit = "event"\nmax_groups = 2', "max_groups is not for unit event"),
+        ("", 'max_per_group = 3\ngroup = "g"\nunit = "event"', "max_per_group is not for unit event"),
         ("", 'unit = "user-day"', "max_contributions is missing; add it"),
     ],
 )

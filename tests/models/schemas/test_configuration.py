@@ -26,6 +26,7 @@ from tests.golden.configurations import CASES
 from tests.privacy.auditor.families import FAMILIES, case_of
 from tests.support.cover import in_a_loop
 from tests.support.effort import examples, tries
+from tests.support.metric_keys import with_usual
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads(schemas.text("configuration"))
@@ -109,7 +110,7 @@ def test_random_configurations_of_the_auditor_fit(family: str) -> None:
     usual = {"name": "m", "topic": "events", "user": "u", "time": "t", "value": "x", "range": (0, 8)}
     for seed in range(tries(40)):
         case = case_of(family, seed)
-        said = usual | case.metric | ({"delta": case.delta} if case.delta else {})
+        said = with_usual(case.metric | ({"delta": case.delta} if case.delta else {}), usual)
         assert errors({"privacy": {"epsilon": 1}, "metric": [said]}) == [], seed
 
 
@@ -118,28 +119,32 @@ def test_random_configurations_of_the_auditor_fit(family: str) -> None:
 METRIC = {
     "name": "m", "topic": "t", "user": "u", "value": "x", "range": [0, 1], "epsilon": 1, "max_contributions": 2,
 }  # fmt: skip
+EACH = {"max_contributions": None, "max_per_group": 2}
 SIDED = {"relation": "add-remove", "start": "2026-01-01"}
 # Of every statistic, under each relation, one that is valid.
 METRICS: dict[str, dict[str, Any]] = {
     "mean": {"statistic": "mean", "every": "1h"},
-    "stepped": {"statistic": "mean", "step": "1h", "decay": {"kind": "window", "length": "1d"}},
-    "sum": {"statistic": "sum", "step": "1h"},
-    "count": {"statistic": "count", "step": "1h"},
-    "variance": {"statistic": "variance", "step": "1h"},
+    "grouped mean": EACH | {"statistic": "mean", "every": "1h", "group": "g"},
+    "undecayed mean": {"statistic": "mean", "every": "1h", "decay": {"kind": "none"}},
+    "grouped sum": {"statistic": "sum", "every": "1h", "group": "g"},
+    "stepped": {"statistic": "mean", "every": "1h", "decay": {"kind": "window", "length": "1d"}},
+    "sum": {"statistic": "sum", "every": "1h"},
+    "count": {"statistic": "count", "every": "1h", "range": None},
+    "variance": {"statistic": "variance", "every": "1h"},
     "event": {"statistic": "mean", "every": "1h", "unit": "event", "max_contributions": None, "users": 9},
-    "slot-mean": {"statistic": "slot-mean", "slot": "1h"},
-    "cells": {"statistic": "slot-mean", "slot": "1h", "cell": {"h3": 8, "lat": "a", "lon": "b"}},
-    "slot-mean-variance": {"statistic": "slot-mean-variance", "slot": "1h", "group": "g"},
-    "slot-distribution": {"statistic": "slot-distribution", "slot": "1h"},
-    "sided mean": SIDED | {"statistic": "mean", "step": "1h"},
-    "sided sum": SIDED | {"statistic": "sum", "step": "1h", "group": "g", "groups": ["a", "b"]},
-    "sided count": SIDED | {"statistic": "count", "step": "1h", "value": None, "range": None},
-    "sided users": SIDED | {"statistic": "users", "step": "1h", "value": None, "range": None},
-    "sided mean-variance": SIDED | {"statistic": "mean-variance", "step": "1h"},
-    "sided distribution": SIDED | {"statistic": "distribution", "step": "1h"},
-    "sided slot-mean": SIDED | {"statistic": "slot-mean", "slot": "1h"},
-    "sided slot-mean-variance": SIDED | {"statistic": "slot-mean-variance", "slot": "1h"},
-    "sided slot-distribution": SIDED | {"statistic": "slot-distribution", "slot": "1h"},
+    "slot mean": {"statistic": "mean", "slot": "1h"},
+    "cells": EACH | {"statistic": "mean", "slot": "1h", "cell": {"h3": 8, "lat": "a", "lon": "b"}},
+    "slot variance": EACH | {"statistic": "variance", "slot": "1h", "group": "g"},
+    "slot distribution": {"statistic": "distribution", "slot": "1h"},
+    "sided mean": SIDED | {"statistic": "mean", "every": "1h"},
+    "sided sum": SIDED | {"statistic": "sum", "every": "1h", "group": "g", "groups": ["a", "b"]},
+    "sided count": SIDED | {"statistic": "count", "every": "1h", "value": None, "range": None},
+    "sided users": SIDED | {"statistic": "users", "every": "1h", "value": None, "range": None},
+    "sided variance": SIDED | {"statistic": "variance", "every": "1h"},
+    "sided distribution": SIDED | {"statistic": "distribution", "every": "1h"},
+    "sided slot mean": SIDED | {"statistic": "mean", "slot": "1h"},
+    "sided slot variance": SIDED | {"statistic": "variance", "slot": "1h"},
+    "sided slot distribution": SIDED | {"statistic": "distribution", "slot": "1h"},
 }
 METRICS = {
     name: {key: said for key, said in (METRIC | more).items() if said is not None} for name, more in METRICS.items()
@@ -148,13 +153,13 @@ METRICS = {
 SAID: dict[str, Any] = {
     "name": "other", "topic": "other", "user": "other", "value": "y", "time": "at", "group": "g", "statistic": "mean",
     "relation": "values", "range": [-1, 1], "epsilon": 2, "delta": 0, "max_contributions": 3, "users": 100,
-    "algorithm": "sharp", "every": "1h", "step": "1h", "decay": {"kind": "window", "length": "1d"}, "version": 2,
-    "unit": "user", "prior": 0.5, "sigma": 0.1, "life": "9d", "failure": 0.01, "max_groups_per_user": 2,
+    "algorithm": "sharp", "every": "1h", "max_per_group": 3, "decay": {"kind": "window", "length": "1d"}, "version": 2,
+    "unit": "user", "prior": 0.5, "sigma": 0.1, "life": "9d", "failure": 0.01, "max_groups": 2,
     "max_events_per_user": 2, "simultaneous": 3, "lateness": "1m", "late": "drop", "max_ahead": "1d", "max_gap": 3,
     "grid": 1024, "clamp": True, "withheld": True, "slot": "1h", "cell": {"h3": 8, "lat": "a", "lon": "b"},
-    "max_cells": 2, "max_slots": 2, "across_cells": "split", "contribution_cap": 2, "spread_share": 0.1, "min_users": 2,
+    "max_slots": 2, "across_cells": "split", "contribution_cap": 2, "spread_share": 0.1, "min_users": 2,
     "bins": 8, "quantiles": [0.5], "groups": ["a"], "start": "2026-01-01", "end": "2027-01-01",
-    "selection": {"keys": 1}, "clip": "auto",
+    "selection": {"epsilon": 0.1}, "clip": "auto",
 }  # fmt: skip
 # What is refused because of another key's value, or of several: an editor cannot say so.
 BY_VALUE = re.compile(
@@ -204,7 +209,7 @@ FULL: dict[str, Any] = {
     "audit": {"url": "sqlite:///a.db"},
     "privacy": {"key_file": "k", "epsilon": 4, "delta": 0.5, "unit": "user", "relation": "values"},
     "web": {"port": 8080, "host": "127.0.0.1", "counters": True},
-    "metric": [METRICS["stepped"], METRICS["cells"] | {"quantiles": [0.5], "statistic": "slot-distribution"}],
+    "metric": [METRICS["stepped"], METRICS["cells"] | {"quantiles": [0.5], "statistic": "distribution"}],
 }  # fmt: skip
 
 
@@ -241,7 +246,7 @@ def test_wrong_forms_are_flagged(place: tuple[Any, ...], how: str) -> None:
         ({"every": 60}, "every"), ({"epsilon": "much"}, "epsilon"), ({"range": [0]}, "range"),
         ({"name": "A b"}, "name"),
         ({"range": [0, 1, 2]}, "range"), ({"version": 0}, "version"), ({"grid": 1}, "grid"), ({"delta": 1}, "delta"),
-        ({"decay": {"kind": "window"}, "step": "1h"}, "decay"), ({"decay": {"kind": "gentle"}}, "decay"),
+        ({"decay": {"kind": "window"}, "every": "1h"}, "decay"), ({"decay": {"kind": "gentle"}}, "decay"),
         ({"decay": {"kind": "window", "length": "1d", "alpha": 0.5}}, "decay"), ({"value": ["x"]}, "value"),
     ],
 )  # fmt: skip

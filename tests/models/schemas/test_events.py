@@ -15,19 +15,20 @@ from tests.golden.configurations import CASES
 from tests.golden.driver import config_of, plan_of
 from tests.golden.events import events_of
 from tests.support.cover import in_a_loop
+from tests.support.metric_keys import limited
 
 ROOT = Path(__file__).parents[3]
 METRIC = {
     "name": "m", "topic": "t", "user": "who.id", "time": "at", "value": "x", "range": [0, 1], "epsilon": 1,
-    "max_contributions": 2, "statistic": "slot-mean", "slot": "1h",
+    "max_contributions": 2, "statistic": "mean", "slot": "1h",
 }  # fmt: skip
 # What no form of a field shows, nor JSON itself.
 BY_MEANING = {"late", "too-far-ahead", "bad-time", "before-start", "after-end", "not-json"}
 
 
 def config(*metrics: dict[str, Any]) -> Config:
-    tree = {"privacy": {"epsilon": 9}, "metric": [METRIC | {"name": f"m{n}"} | one for n, one in enumerate(metrics)]}
-    return Config.model_validate(tree)
+    said = [limited(METRIC | {"name": f"m{n}"} | one) for n, one in enumerate(metrics)]
+    return Config.model_validate({"privacy": {"epsilon": 9}, "metric": said})
 
 
 @in_a_loop

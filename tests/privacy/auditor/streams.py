@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from shoal.models.config.file import Config
+from tests.support.metric_keys import limited
 
 LOW, HIGH = 0, 1024
 HOUR = 3600
@@ -50,7 +51,7 @@ class Case:
     def config(self) -> Config:
         """The configuration; invalid ones are refused."""
         usual = {"name": "m", "topic": "events", "user": "u", "time": "t", "value": "x", "range": (LOW, HIGH)}
-        metric = usual | self.metric | ({"delta": str(self.delta)} if self.delta else {})
+        metric = limited(usual | self.metric | ({"delta": str(self.delta)} if self.delta else {}))
         given = {key: value for key, value in metric.items() if value is not None}  # a count has no value
         return Config.model_validate({"privacy": {"epsilon": 10**6, "delta": str(self.delta)}, "metric": [given]})
 

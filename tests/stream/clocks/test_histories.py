@@ -12,10 +12,10 @@ from tests.support.effort import examples
 
 USERS = [f"user{number}" for number in range(5)]
 METRICS: list[dict[str, Any]] = [
-    {"statistic": "sum", "algorithm": "sharp", "step": "10s", "max_gap": 3, "max_ahead": "20s"},
-    {"algorithm": "naive", "every": "10s", "max_ahead": "20s", "group": "g", "max_groups_per_user": 3},
+    {"statistic": "sum", "algorithm": "sharp", "every": "10s", "max_gap": 3, "max_ahead": "20s"},
+    {"algorithm": "naive", "every": "10s", "max_ahead": "20s", "group": "g", "max_groups": 3},
     {"algorithm": "naive", "lateness": "3s", "late": "drop"},
-    {"statistic": "slot-mean", "slot": "10s", "unit": "user-slot", "algorithm": "best", "users": None, "every": None},
+    {"statistic": "mean", "slot": "10s", "unit": "user-slot"},
 ]
 FAR = 10**7  # seconds
 PLACES = st.integers(0, 1)
@@ -38,7 +38,7 @@ histories = st.lists(st.one_of(true, true, act, act, time, raised), min_size=8, 
 
 PRESENT: list[dict[str, Any]] = [
     {"statistic": "sum", "max_ahead": "20s"},
-    {"statistic": "count", "value": None, "range": None, "lateness": "3s", "max_ahead": "60s"},
+    {"statistic": "count", "value": None, "lateness": "3s", "max_ahead": "60s"},
 ]
 
 

@@ -26,12 +26,12 @@ from tests.support.entries import held_in
 
 HAS_KERNEL = backends.KERNEL in backends.BACKENDS
 KERNELS: list[Any] = [None, *([lane_named("kernel").module] if HAS_KERNEL else [])]
-SLOTTED = {"statistic": "slot-mean", "algorithm": "baseline", "slot": "10s", "group": "g", "epsilon": 9}
+SLOTTED = {"statistic": "mean", "algorithm": "baseline", "slot": "10s", "group": "g", "epsilon": 9}
 LARGE = {"range": (-(10**9), 10**9), "grid": 2**28}
 CONFIGS: list[Config] = [
     config(SLOTTED | LARGE | {"max_contributions": 40}, {"algorithm": "sharp", "max_contributions": 64} | LARGE),
-    config(SLOTTED | {"unit": "user", "max_slots": 2, "max_cells": 2}, {"algorithm": "full", "max_contributions": 8}),
-    sums(unit="user-10s", group="g", max_groups_per_user=2, max_contributions=5),
+    config(SLOTTED | {"unit": "user", "max_slots": 2, "max_groups": 2}, {"algorithm": "full", "max_contributions": 8}),
+    sums(unit="user-10s", group="g", max_groups=2, max_contributions=5),
 ]
 USERS = [*"a" * 20, "é" * 40, "\x01" * 100, *(f"user-{n}" for n in range(9))]
 CELLS = [*"x" * 9, "\x01" * 30, '"' * 20, "😀" * 10]

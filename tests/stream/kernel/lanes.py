@@ -15,20 +15,9 @@ from tests.stream.simulation import SECRET, apply, config
 
 KERNEL: Any = lane_named("kernel").module  # refused is a failure here, for the twin would be compared with itself
 
-SUM = {
-    "statistic": "sum",
-    "algorithm": None,
-    "users": None,
-    "failure": None,
-    "every": None,
-    "step": "10s",
-    "life": "1h",
-}
-COUNT = SUM | {"statistic": "count", "value": None, "range": None}
-TWO_SIDED = {
-    "relation": "add-remove", "algorithm": None, "users": None, "failure": None, "every": None, "step": "10s",
-    "start": "1970-01-01", "life": "1h",
-}  # fmt: skip
+SUM = {"statistic": "sum", "every": "10s"}
+COUNT = SUM | {"statistic": "count", "value": None}
+TWO_SIDED = {"relation": "add-remove", "every": "10s", "start": "1970-01-01"}
 FOUND = {"group": "g", "delta": "1e-6", "max_contributions": 5}
 CONFIGS: dict[str, Config] = {
     "naive": config({"algorithm": "naive"}),
@@ -36,17 +25,17 @@ CONFIGS: dict[str, Config] = {
     "sharp": config({"algorithm": "sharp", "max_contributions": 5}),
     "sharp with blocks": config({"algorithm": "sharp", "max_contributions": 128, "grid": 1024}),
     "a release per contribution": config({"algorithm": "naive", "every": "contribution"}),
-    "groups": config({"algorithm": "naive", "group": "g", "max_groups_per_user": 2, "max_contributions": 3}),
+    "groups": config({"algorithm": "naive", "group": "g", "max_groups": 2, "max_per_group": 3}),
     "several metrics": config(
         {"algorithm": "naive"},
         {"algorithm": "sharp", "group": "g", "every": "7s"},
         {"lateness": "3s", "late": "drop"},
     ),
-    "sums": config(SUM, COUNT | {"group": "g", "max_groups_per_user": 2}),
+    "sums": config(SUM, COUNT | {"group": "g", "max_groups": 2}),
     "sums of a day": config(SUM | {"unit": "user-day", "max_contributions": 2}),
     "events": config(SUM | {"unit": "event", "max_contributions": None}),
     "some events": config(SUM | {"unit": "event", "max_contributions": None, "max_events_per_user": 3}),
-    "add-remove": config(TWO_SIDED, TWO_SIDED | {"statistic": "count", "value": None, "range": None}),
+    "add-remove": config(TWO_SIDED, TWO_SIDED | {"statistic": "count", "value": None}),
     "declared keys": config(
         TWO_SIDED | {"group": "g", "groups": ["a", "b"], "end": "1970-01-01T00:02:30Z", "life": None}
     ),
@@ -56,13 +45,12 @@ CONFIGS: dict[str, Config] = {
         | {
             "statistic": "users",
             "value": None,
-            "range": None,
             "max_contributions": 2,
             "unit": "user-2m",
             "decay": {"kind": "window", "length": "10s"},
         }
     ),
-    "users": config(TWO_SIDED | {"statistic": "users", "value": None, "range": None, "max_contributions": 2}),
+    "users": config(TWO_SIDED | {"statistic": "users", "value": None, "max_contributions": 2}),
 }
 
 

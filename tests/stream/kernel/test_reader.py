@@ -178,7 +178,7 @@ def test_the_kernel_reads_a_topic_with_many_metrics() -> None:
 def test_what_the_kernel_does_not_know_is_the_twins() -> None:
     for cfg in (
         config({"value": ("x", "y"), "range": ((0, 1), (0, 1))}),
-        config(SUM | {"value": "x > 1", "range": None}),
-        config({"statistic": "slot-mean", "slot": "10s", "max_contributions": 2}),
+        config(SUM | {"value": "x > 1"}),
+        config({"statistic": "mean", "slot": "10s", "max_contributions": 2}),
     ):
         assert Lanes.of(cfg).kernel.read_by_kernel is None

@@ -27,7 +27,7 @@ from tests.support.effort import examples
 
 MODULES = {name: importlib.import_module("shoal_kernel") if name == KERNEL else None for name in BACKENDS}
 USERS = [f"user{number}" for number in range(6)]
-SUM: dict[str, Any] = {"statistic": "sum", "algorithm": "sharp", "step": "10s", "max_gap": 3}
+SUM: dict[str, Any] = {"statistic": "sum", "algorithm": "sharp", "every": "10s", "max_gap": 3}
 VALUES: list[dict[str, Any]] = [SUM, {"algorithm": "naive", "lateness": "3s"}]
 PRESENT: list[dict[str, Any]] = [{"statistic": "sum"}, {"statistic": "sum", "lateness": "3s"}]
 

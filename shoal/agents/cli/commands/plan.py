@@ -51,7 +51,7 @@ Events = Annotated[
 ]
 Cells = Annotated[
     int | None,
-    typer.Option(min=1, max=2**20, help="For statistics per slot: cells that the users are in; default: max_cells."),
+    typer.Option(min=1, max=2**20, help="For statistics per slot: cells that the users are in; default: max_groups."),
 ]
 Groups = Annotated[
     int | None,

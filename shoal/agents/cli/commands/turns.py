@@ -8,7 +8,6 @@ import typer
 
 from shoal.agents.audit.ledger import Ledger
 from shoal.agents.audit.session import epochs_of, load_config, open_session
-from shoal.agents.audit.turns import epoch_of
 from shoal.agents.cli.output import AsJson, ConfigPath, confirm, result, say
 from shoal.agents.inspection.clocks import Position, positions
 from shoal.agents.inspection.losses import Acceptance
@@ -17,6 +16,7 @@ from shoal.agents.kafka.settings import KafkaSettings, needed_settings
 from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError, LedgerError
 from shoal.models.losses import AcceptedLoss
+from shoal.models.parameters import epoch_in, topic_in
 from shoal.models.tables import ACTIVE
 from shoal.models.times import iso, time_of_text
 from shoal.models.version import VersionId
@@ -136,6 +136,12 @@ def _check(config: Config, topic: str, by: str) -> None:
         raise ConfigError("--by is empty; name who decides this")
 
 
+def _clock(parameters: str) -> tuple[str, int]:
+    """Topic and epoch of the clock of a version."""
+    said = orjson.loads(parameters)
+    return topic_in(said), epoch_in(said)
+
+
 def _now(ledger: Ledger, settings: KafkaSettings, config: Config, topic: str) -> tuple[list[Position], list[VersionId]]:
     """Positions of a topic's clocks, and the active metric versions that use these clocks.
 
@@ -143,12 +149,10 @@ def _now(ledger: Ledger, settings: KafkaSettings, config: Config, topic: str) ->
         LedgerError: no version of the topic has the present epoch, so a restart would change nothing.
     """
     registered = ledger.of(config.kafka.app)
-    now = (topic, registered.epochs().get(topic, 0))
-    rows = [
-        row for row in registered.versions() if row.state == ACTIVE and epoch_of(orjson.loads(row.parameters)) == now
-    ]
+    now = registered.epochs().get(topic, 0)
+    rows = [row for row in registered.versions() if row.state == ACTIVE and _clock(row.parameters) == (topic, now)]
     if not rows:
-        again = "; raise the versions of its metrics: they begin with a clock that has heard nothing" if now[1] else ""
+        again = "; raise the versions of its metrics: they begin with a clock that has heard nothing" if now else ""
         raise LedgerError(
             f"topic {topic}: no active version has its present clocks, so there is nothing to restart{again}"
         )

@@ -18,7 +18,7 @@ function bounds(ranges) {
   return ranges.length ? ranges.map(([a, b]) => `${short(a)} and ${short(b)}`).join("; ") : "–";
 }
 
-const STATISTICS = { mean: "mean", sum: "sum", variance: "variance", "slot-mean": "mean", "slot-mean-variance": "mean and variance", "mean-variance": "mean and variance", "slot-distribution": "distribution", users: "number of users" };
+const STATISTICS = { variance: "mean and variance", users: "number of users" };
 /* A metric in a sentence; without a configuration, what its releases say. */
 function saysMetric(m) {
   const s = m.said, f = m.facts;

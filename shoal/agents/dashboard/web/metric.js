@@ -13,14 +13,14 @@ class View {
   get kind() {
     const part = this.m.parts[this.part], s = this.statistic;
     if (this.isExact) { return "exact"; }
-    if (/variance/.test(part) || s === "variance") { return "variance"; }
+    if (/variance/.test(part)) { return "variance"; }
     return s ? (/sum|count|users/.test(s) ? "sum" : "mean") : this.isMean ? "mean" : "sum";
   }
-  get isMean() { return this.said ? /mean|distribution/.test(this.statistic) : [undefined, "gaussian", "laplace"].includes(this.m.facts.mechanism); }
+  get isMean() { return this.said ? /mean|variance|distribution/.test(this.statistic) : [undefined, "gaussian", "laplace"].includes(this.m.facts.mechanism); }
   get range() { const r = this.said?.ranges ?? []; return this.kind === "mean" ? r[r.length > 1 ? this.part : 0] ?? null : null; }
   /* The length of a slot, of a statistic that is released once for each; 0 of all others. */
   get slot() {
-    const isSlot = this.said ? /^slot-/.test(this.statistic) : [...this.m.groups.values()].some((g) => "users" in (g[7] ?? {}));
+    const isSlot = this.said ? this.said.is_slot : [...this.m.groups.values()].some((g) => "users" in (g[7] ?? {}));
     return !isSlot ? 0 : this.said?.every ?? (this.slots ??= slotOf(this.names.map((g) => this.columns(g))));
   }
   /* Whether a release is of one period alone: of a slot, or of a window as long as a step. */

@@ -41,12 +41,12 @@ topic = "trips"
 user = "bus"
 value = "speed"
 time = "at"
-statistic = "slot-mean"
+statistic = "mean"
 range = [0, 65]                  # km/h
 slot = "1h"
 cell = { h3 = 8, lat = "lat", lon = "lon" }
-max_cells = 4                    # of a bus in an hour; what it did in others is left out
-max_contributions = 64           # of a bus in a cell and hour; further ones are only counted
+max_groups = 4                   # of a bus in an hour; what it did in others is left out
+max_per_group = 64               # of a bus in a cell and hour; further ones are only counted
 epsilon = 1.0
 min_users = 20                   # a courtesy: whose number is known anyway
 """

@@ -42,7 +42,7 @@ statistic = "mean"
 range = [0, 200]                 # dollars
 epsilon = 1.0                    # per person, for ever: of values and counts
 max_contributions = 16           # per customer
-step = "1d"
+every = "1d"
 start = 1997-01-01
 end = 1998-07-01
 """

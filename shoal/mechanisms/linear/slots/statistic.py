@@ -33,7 +33,7 @@ from shoal.mechanisms.groups import Closed, IsHome, Rows, SlotGroups, everywhere
 from shoal.mechanisms.linear.bounding import declared_of
 from shoal.mechanisms.linear.came import NEWCOMERS
 from shoal.mechanisms.linear.candidates import WORDS, weight_of
-from shoal.mechanisms.linear.groups import DeclaredGroups
+from shoal.mechanisms.linear.groups import StepGroups
 from shoal.mechanisms.linear.sides import Side, Sides, hidden_sides
 from shoal.mechanisms.linear.slots import bounding, words
 from shoal.mechanisms.linear.slots.distribution import LevelEstimates, Levels
@@ -50,7 +50,7 @@ from shoal.mechanisms.selection.first_crossing import FirstCrossing
 from shoal.mechanisms.statistic import PART_BITS, Activation, Contribution, Estimate, OneByOne
 from shoal.mechanisms.sums.decays import Decay, Window
 
-Of = statistics.Mean | statistics.MeanVariance | statistics.Distribution
+Of = statistics.Mean | statistics.Variance | statistics.Distribution
 
 
 def slot_draws(key: bytes, cell: bytes, side: Side) -> Subkeys:
@@ -88,7 +88,7 @@ class LinearSlots(LinearStatistic):
 
     @classmethod
     def of(cls, metric: Metric) -> "LinearSlots":
-        what = expect(metric.of, statistics.Mean, statistics.MeanVariance, statistics.Distribution)
+        what = expect(metric.of, statistics.Mean, statistics.Variance, statistics.Distribution)
         hides, length, grid = expect(metric.hides, AddRemove), metric.every, grid_of(what.values)
         bins, quantiles = (
             (what.bins, what.quantiles) if isinstance(what, statistics.Distribution) else (BINS, QUANTILES)
@@ -147,7 +147,7 @@ class LinearSlots(LinearStatistic):
         if self.selection is not None:
             return SlotGroups(partial(self._find, self.selection, key))
         names = sorted(name for name in self.groups or () if is_home(name))
-        return DeclaredGroups(partial(DeclaredCell, self, key), names, self.first, self.end)
+        return StepGroups(partial(DeclaredCell, self, key), names, self.first, self.end)
 
     # ---------------------------------------------------------------- a release
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import func, inspect, select, text
 
 from shoal.agents.audit.copies.copy import open_copy, refuse_faulty, write_copy
 from shoal.agents.audit.ledger import Ledger
@@ -16,6 +16,7 @@ from shoal.models.errors import AuditError, InputError, ShoalError
 from shoal.models.tables import Owner
 from tests.agents.audit.audit_examples import APP, release
 from tests.agents.audit.copies.copy_examples import copied, fill, rows_of
+from tests.support.later_schema import later_schema
 
 
 @pytest.fixture
@@ -113,17 +114,14 @@ def test_what_is_not_a_finished_copy_is_refused(copy: Path, tmp_path: Path) -> N
         refused(tmp_path / "copied.db", "is a database in use, for .*copied.db-wal has rows of it")
 
 
-def test_a_copy_of_an_older_version_is_read_and_stays_as_it_is(copy: Path) -> None:
+def test_a_copy_of_an_older_version_is_read_and_stays_as_it_is(copy: Path, tmp_path: Path) -> None:
     with open_copy(copy) as opened:
         expected = rows_of(opened)
-    # given the schema before the views
-    with closing(sqlite3.connect(copy, isolation_level=None)) as older:
-        for (view,) in older.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
-            older.execute(f"DROP VIEW {view}")
-        older.execute("UPDATE alembic_version SET version_num = '008'")
     content = copy.read_bytes()
-    # then its rows can be restored, and a copy stays what it was
-    with open_copy(copy) as opened:
+    # given a version whose schema has one more step, then its rows can be restored, and a copy stays what it was
+    with later_schema(tmp_path / "later"), open_copy(copy) as opened:
+        with opened.database.read() as connection:
+            assert inspect(connection).has_table("later")
         assert refuse_faulty(opened, copy, "") == 3
         assert rows_of(opened) == expected
     assert copy.read_bytes() == content

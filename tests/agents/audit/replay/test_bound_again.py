@@ -202,8 +202,8 @@ def test_restarts_keep_the_time_that_a_clock_had_where_a_metric_began() -> None:
 
 
 PRESENCE: dict[str, Any] = {
-    "relation": "add-remove", "statistic": "mean", "step": "1h", "max_contributions": 2, "epsilon": 1, "lateness": "1m",
-    "every": None, "users": None, "algorithm": None, "failure": None,
+    "relation": "add-remove", "statistic": "mean", "every": "1h", "max_contributions": 2, "epsilon": 1,
+    "lateness": "1m", "users": None, "algorithm": None, "failure": None,
 }  # fmt: skip
 
 

@@ -18,11 +18,11 @@ from tests.stream.simulation import config
 from tests.stream.units import Event, Stage, plan_of, schedules
 
 SLOTTED: dict[str, Any] = {
-    "statistic": "slot-mean", "algorithm": "levy", "slot": "10s", "group": "g", "max_contributions": 9, "max_cells": 3,
+    "statistic": "mean", "algorithm": "levy", "slot": "10s", "group": "g", "max_per_group": 9, "max_groups": 3,
     "lateness": "2s",
 }  # fmt: skip
 PLANE = SLOTTED | {"value": ("x", "t"), "range": ((0, 1), (0, 99)), "algorithm": "few-users", "delta": "0.1"}
-STEPPED: dict[str, Any] = {"statistic": "sum", "step": "5s", "max_contributions": 9, "lateness": "2s"}
+STEPPED: dict[str, Any] = {"statistic": "sum", "every": "5s", "max_contributions": 9, "lateness": "2s"}
 slot_events = st.lists(
     st.builds(Event, st.sampled_from("ab"), st.integers(0, 35), st.sampled_from("xy"), st.sampled_from([0, 0.5, 1])),
     min_size=1, max_size=40,

@@ -16,10 +16,10 @@ KEY = b"k" * 32
 HOUR = 3_600_000_000
 STEPS = 8
 SURE = Fraction(10**15)  # an epsilon without noise
-NAMES: tuple[str, ...] = ("slot-mean", "slot-mean-variance")
+NAMES: tuple[str, ...] = ("mean", "variance")
 METRIC: dict[str, Any] = {
     "name": "m", "topic": "t", "user": "u", "value": "x", "range": (0, 10), "time": "at", "relation": "add-remove",
-    "statistic": "slot-mean", "slot": "1h", "start": "1970-01-01T02:00:00Z", "epsilon": 1, "max_contributions": 4,
+    "statistic": "mean", "slot": "1h", "start": "1970-01-01T02:00:00Z", "epsilon": 1, "max_contributions": 4,
 }  # fmt: skip
 HEXAGONS = {"h3": 7, "lat": "lat", "lon": "lon"}
 

@@ -23,7 +23,7 @@ from tests.support.effort import examples, tries
 
 
 def distribution(bins: int, *, epsilon: Fraction | int = 1, m: int = 5, **more: Any) -> LinearSlots:
-    return sided("slot-distribution", epsilon=epsilon, m=m, steps=1024, bins=bins, **more)
+    return sided("distribution", epsilon=epsilon, m=m, steps=1024, bins=bins, **more)
 
 
 def in_bins(samples: list[int]) -> list[Contribution]:
@@ -76,7 +76,7 @@ def test_what_is_kept_of_a_slot_gives_its_parts_again(bins: int) -> None:
 def test_a_unit_with_all_its_samples_pays_epsilon_and_none_pays_more(bins: int, unit: str) -> None:
     """Through the very accounts, over all placements of three records in cells, slots and bins at the ends."""
     keys = metric(
-        statistic="slot-distribution",
+        statistic="distribution",
         bins=bins,
         group="g",
         groups=["g", "h"],

@@ -27,7 +27,7 @@ def selection(delta: Fraction, weights: tuple[int, ...] = (1,), unit: int = 1) -
     return FirstCrossing(EPSILON, delta, 1, weights, unit, ends=True)
 
 
-def shown(of: FirstCrossing, cell: str, slot: int, rows: list[Contribution], statistic: Any = "slot-mean") -> bool:
+def shown(of: FirstCrossing, cell: str, slot: int, rows: list[Contribution], statistic: Any = "mean") -> bool:
     """Whether the product shows a cell of a slot."""
     return sided(statistic, groups=None, selection=of).is_shown(of, KEY, cell, slot, rows)
 
@@ -131,7 +131,7 @@ def test_each_slot_and_cell_has_draws_of_its_own(statistic: Any) -> None:
 
 
 def test_of_what_is_not_shown_nothing_is_said_and_nothing_kept() -> None:
-    of = sided("slot-mean", groups=None, selection=selection(Fraction(1, 10**6)))
+    of = sided("mean", groups=None, selection=selection(Fraction(1, 10**6)))
     cells: Any = of.in_groups(KEY)
     rows = [("few", came(of, [3], newcomers=1)), ("many", came(of, [3, 5], newcomers=99))]
     few, many = cells.close(7, rows)

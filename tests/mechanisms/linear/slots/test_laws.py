@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.mechanisms.groups import Closed
 from shoal.mechanisms.linear.estimates import LEAST_COUNT
-from shoal.mechanisms.linear.groups import DeclaredGroups
+from shoal.mechanisms.linear.groups import StepGroups
 from shoal.mechanisms.linear.slots.statistic import LinearSlots
 from tests.mechanisms.linear.slots.slot_cases import KEY, NAMES, STEPS, SURE, came, sided
 from tests.support.effort import examples, tries
@@ -43,7 +43,7 @@ def test_without_noise_the_release_is_the_exact_statistic(statistic: str, sample
         return
     mean = sum(values) / len(values)
     variance = sum((x - mean) ** 2 for x in values) / len(values)
-    exact = mean if statistic == "slot-mean" else {"mean": mean, "variance": variance}
+    exact = mean if statistic == "mean" else {"mean": mean, "variance": variance}
     assert released.value == pytest.approx(exact, abs=1e-6)
     assert released.details == {"mechanism": f"{len(of.sides.noised)} sides"}
 
@@ -65,7 +65,7 @@ def test_sides_cells_slots_and_keys_have_noise_of_their_own(statistic: str) -> N
     assert of([]) == seen[0]
 
 
-@pytest.mark.parametrize("statistic", [*NAMES, "slot-distribution"])
+@pytest.mark.parametrize("statistic", [*NAMES, "distribution"])
 def test_all_draws_of_a_metric_have_names_of_their_own(statistic: str) -> None:
     """Over cells, slots and sides; the nodes of one level of a tree draw one after another under one name."""
     of = sided(statistic, steps=64)
@@ -91,7 +91,7 @@ def test_too_few_samples_have_no_value_and_the_rule_goes_by_what_is_released(sta
     of = sided(statistic, epsilon=1, m=1)
     for slot in range(tries(60)):
         released = of.released(KEY, b"c", slot, came(of, [STEPS] * 8))
-        value = released.value if statistic == "slot-mean" else released.value["mean"]
+        value = released.value if statistic == "mean" else released.value["mean"]
         counts = released.counts
         assert (value is None) == (counts["count"] < LEAST_COUNT * counts["count_sd"])
 
@@ -100,7 +100,7 @@ def test_too_few_samples_have_no_value_and_the_rule_goes_by_what_is_released(sta
 @pytest.mark.parametrize(("users", "place"), [(12, 0.5), (40, 0.05), (200, 0.3)])
 def test_the_interval_holds_the_exact_mean_in_95_of_100_releases(users: int, place: float) -> None:
     """The quantile of one draw is no less than that of any mixture of two; where N is told at all."""
-    of = sided("slot-mean", m=1, steps=1 << 20)
+    of = sided("mean", m=1, steps=1 << 20)
     samples = [round(place * of.grid.steps)] * users
     contributions, count = came(of, samples), max(300, tries(2000))
     exact, held = -1 + 4 * samples[0] / of.grid.steps, 0
@@ -118,9 +118,9 @@ def closed(groups: Any, tick: int, rows: Any) -> list[Closed]:
 
 
 def test_a_declared_cell_is_released_in_every_slot_whatever_comes() -> None:
-    of = sided("slot-mean", groups=("a", "b"), first=5, end=8)
+    of = sided("mean", groups=("a", "b"), first=5, end=8)
     groups = of.in_groups(KEY)
-    assert isinstance(groups, DeclaredGroups)
+    assert isinstance(groups, StepGroups)
     released = {}
     for tick in range(5, 8):
         assert groups.due() == tick
@@ -135,7 +135,7 @@ def test_a_declared_cell_is_released_in_every_slot_whatever_comes() -> None:
 
 
 def test_a_partition_has_the_cells_that_are_its_own() -> None:
-    of = sided("slot-mean", groups=("b", "a", "c"))
+    of = sided("mean", groups=("b", "a", "c"))
     groups = of.in_groups(KEY, lambda cell: cell != "b")
     assert [one.group for one in closed(groups, 0, [])] == ["a", "c"]
 

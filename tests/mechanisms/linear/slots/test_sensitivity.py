@@ -57,7 +57,7 @@ def test_a_unit_moves_all_sides_of_all_cells_and_slots_by_its_samples_widths_at_
     All such streams with full effort, else a quarter.
     """
     declared = section(statistic, unit=unit, groups=["g", "h"])
-    found = section(statistic, unit=unit, delta="0.01", selection={"keys": 2})
+    found = section(statistic, unit=unit, delta="0.01", max_groups=2)
     of, selection = mechanism(declared), mechanism(found).selection
     length, most, heaviest = UNITS[unit], 0, 0
     kinds = [*product("a", "gh", (0, 3)), ("b", "g", 3)]
@@ -104,10 +104,10 @@ def law(of: Any, slots: list[list[int]], few: int) -> dict[Any, float]:
 @pytest.mark.parametrize(
     ("statistic", "others", "unit"),
     [
-        ("slot-mean", [[0]], [[1]]),
-        ("slot-mean", [[]], [[1, 0]]),
-        ("slot-mean", [[1], []], [[0], [1]]),
-        ("slot-mean-variance", [[1]], [[0]]),
+        ("mean", [[0]], [[1]]),
+        ("mean", [[]], [[1, 0]]),
+        ("mean", [[1], []], [[0], [1]]),
+        ("variance", [[1]], [[0]]),
     ],
 )
 def test_no_event_tells_slots_with_a_unit_from_those_without_by_more_than_epsilon(
@@ -132,18 +132,16 @@ def test_a_longer_unit_has_one_cap_for_all_its_slots() -> None:
     """Three records in three slots, of which two count; a user-slot has its own cap in each."""
     stream = [("a", "g", slot, 3) for slot in (2, 3, 4)]
     for unit, counted in (("user-slot", 3), ("user", 2)):
-        keys = section("slot-mean", unit=unit, groups=["g"])
+        keys = section("mean", unit=unit, groups=["g"])
         assert sum(sent(keys, stream).values()) == counted * 3
 
 
 def test_a_longer_unit_is_found_in_as_many_cells_of_slots_as_it_counts_for() -> None:
     """In the same cell again in the next slot: it is found anew there."""
-    keys = section("slot-mean", unit="user", delta="0.01", selection={"keys": 2})
+    keys = section("mean", unit="user", delta="0.01", max_groups=2)
     found = sent(keys, [("a", "g", 2, 3), ("a", "g", 2, 3), ("a", "g", 3, 3), ("a", "h", 3, 3)])
     assert {at: weight for at, weight in found.items() if at[0] == "weight"} == {("weight", "g", 2): 1}
-    keys = section("slot-mean", unit="user", delta="0.01", selection={"keys": 2}).model_copy(
-        update={"max_contributions": 9}
-    )
+    keys = section("mean", unit="user", delta="0.01", max_groups=2).model_copy(update={"max_contributions": 9})
     found = sent(keys, [("a", "g", 2, 3), ("a", "g", 2, 3), ("a", "g", 3, 3), ("a", "h", 3, 3)])
     weights = {at[1:]: weight for at, weight in found.items() if at[0] == "weight"}
     assert weights == {("g", 2): 1, ("g", 3): 1}

@@ -130,7 +130,7 @@ def draw(drawn: random.Random) -> EpochsCase:
 def _values(drawn: random.Random) -> EpochsCase:
     """With relation "values": an event is hours ahead, and after it the stream goes on as if it had not been there."""
     case = _exact(drawn.choice([sums.draw, slots.draw]), drawn)
-    metric = case.metric | ({"max_gap": drawn.choice([1, 3])} if "step" in case.metric else {})
+    metric = case.metric | ({"max_gap": drawn.choice([1, 3])} if "every" in case.metric else {})
     events = list(case.events[:MOST_EVENTS])
     middle = len(events) // 2
     far = max(event.time for event in events) + drawn.choice(AHEAD) * HOUR

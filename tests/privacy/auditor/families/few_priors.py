@@ -20,7 +20,7 @@ def draw(drawn: random.Random) -> Case:
     if drawn.random() < 0.7:
         metric["sigma"] = for_each(count, lambda: drawn.choice([1, 5, 100]))
     if drawn.random() < 0.3:
-        metric |= {"group": "g", "max_groups_per_user": 2}
+        metric |= {"group": "g", "max_groups": 2}
     if drawn.random() < 0.3:
         metric["lateness"] = "2h"
     events = []

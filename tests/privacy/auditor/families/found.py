@@ -69,17 +69,17 @@ def draw(drawn: random.Random) -> FoundCase:
     ticks, keys = drawn.choice([(1, 3), (2, 2), (2, 3), (3, 1), (3, 2), (4, 1)])
     epsilon = drawn.choice([1, 2, 5])
     metric: dict[str, Any] = {
-        "statistic": statistic, "relation": "add-remove", "step": "1h", "start": "1970-01-01", "unit": unit,
+        "statistic": statistic, "relation": "add-remove", "every": "1h", "start": "1970-01-01", "unit": unit,
         "epsilon": str(epsilon), "grid": 1024, "group": "g",
-        "selection": {"epsilon": str(epsilon * drawn.choice([Fraction(1, 2), Fraction(4, 5)])), "keys": 1},
+        "selection": {"epsilon": str(epsilon * drawn.choice([Fraction(1, 2), Fraction(4, 5)]))},
     }  # fmt: skip
     if unit != "event":
         metric["max_contributions"] = drawn.choice([1, 2, 3])
-        metric["max_groups_per_user"] = drawn.choice([1, 2])
-        metric["selection"]["keys"] = drawn.choice([1, 1, 2, 3])
+        drawn.choice([1, 2])  # once more, so that the cases of known seeds stay what they are
+        metric["max_groups"] = drawn.choice([1, 1, 2, 3])
     metric |= {"end": f"1970-01-01T{ticks:02}:00:00Z"} if drawn.random() < 0.5 else {"life": "1h"}
     if statistic in ("count", "users"):
-        metric |= {"value": None, "range": None}
+        metric |= {"value": None, "range": None, "grid": None}
     elif statistic == "sum":
         metric["range"] = drawn.choice([(LOW, HIGH), (-HIGH, HIGH), (LOW + 64, HIGH)])
     if statistic == "users":

@@ -19,7 +19,7 @@ def draw(drawn: random.Random) -> Case:
     if drawn.random() < 0.3:
         metric["sigma"] = for_each(count, lambda: drawn.choice([5, 100]))
     if drawn.random() < 0.3:
-        metric |= {"group": "g", "max_groups_per_user": 2}
+        metric |= {"group": "g", "max_groups": 2}
     events = []
     for user in range(users):
         for index in range(drawn.choice([most, most, most + 2, most // 2 or 1])):

@@ -41,14 +41,14 @@ def _draw(drawn: random.Random) -> Case:
     if drawn.random() < 0.3:
         metric["lateness"] = f"{drawn.choice([1, 2])}h"
     if has_groups:
-        metric |= {"group": "g", "max_groups_per_user": drawn.choice([1, 2, 3])}
+        metric |= {"group": "g", "max_groups": drawn.choice([1, 2, 3])}
     length = drawn.choice([12, 40, 90]) if most < 64 else drawn.choice([60, 300, 600])
     events = Stream(drawn.choice([1, 2, 3, 6]), length, 2 if has_groups else 1, fields=count, drawn=drawn).make()
     if most >= 64:  # in few ticks
         spread = [HOUR * (16 * index // length) for index in range(length)]
         events = [type(one)(one.user, at, one.group, one.numbers) for one, at in zip(events, spread, strict=True)]
     if metric["every"] != "contribution" and (algorithm == "naive" or is_sharp and count == 1) and drawn.random() < 0.3:
-        for key in ("max_contributions", "max_groups_per_user"):
+        for key in ("max_contributions", "max_groups"):
             metric.pop(key, None)
         is_mine = of_event(events, drawn)
         if drawn.random() < 0.3:

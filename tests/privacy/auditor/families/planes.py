@@ -12,7 +12,7 @@ def draw(drawn: random.Random) -> Case:
     """One case."""
     unit, has_cells, count = drawn.choice(["user-slot", "user"]), drawn.random() < 0.6, drawn.choice([2, 2, 3])
     metric: dict[str, Any] = {
-        "statistic": "slot-mean", "slot": "1h", "grid": 16, "epsilon": drawn.choice(["0.5", "1", "4"]), "unit": unit,
+        "statistic": "mean", "slot": "1h", "grid": 16, "epsilon": drawn.choice(["0.5", "1", "4"]), "unit": unit,
         "algorithm": "few-users", "max_contributions": drawn.choice([1, 3, 8]), "clamp": False,
         **of_coordinates(count),
     }  # fmt: skip
@@ -21,7 +21,7 @@ def draw(drawn: random.Random) -> Case:
     if unit == "user":
         metric["max_slots"] = drawn.choice([1, 3])
     if has_cells:
-        metric |= {"group": "g", "max_cells": drawn.choice([1, 2])}
+        metric |= {"group": "g", "max_groups": drawn.choice([1, 2])}
         metric["across_cells"] = drawn.choice(["split", "chop-user"])
     if drawn.random() < 0.5:
         metric["contribution_cap"] = drawn.choice([1, 2])

@@ -25,7 +25,7 @@ from tests.privacy.auditor.unknowns import Unknowns
 from tests.privacy.auditor.worlds import Seen
 
 DECAYS = ("none", "none", "window", "window", "exponential", "polynomial", "forward", "table")
-STATISTICS = ("mean", "distribution", "sum", "count", "users", "mean-variance")
+STATISTICS = ("mean", "distribution", "sum", "count", "users", "variance")
 BINS = 5
 KEYS = ("g0", "g1", "g2")
 MICROSECONDS = 10**6
@@ -121,7 +121,7 @@ def draw(drawn: random.Random) -> PresenceCase:
     kind = drawn.choice(DECAYS if statistic != "users" else ("none", "window"))
     steps = drawn.choice([1, 2, 4, 7])
     metric: dict[str, Any] = {
-        "statistic": statistic, "relation": "add-remove", "step": "1h", "start": "1970-01-01", "unit": unit,
+        "statistic": statistic, "relation": "add-remove", "every": "1h", "start": "1970-01-01", "unit": unit,
         "end": f"1970-01-01T{steps:02}:00:00Z", "epsilon": drawn.choice(["0.5", "1", "3", "7.3"]), "grid": 1024,
     }  # fmt: skip
     metric |= _values(statistic, drawn)
@@ -135,7 +135,7 @@ def draw(drawn: random.Random) -> PresenceCase:
     if drawn.random() < 0.6:
         metric |= {"group": "g", "groups": list(KEYS[: drawn.choice([1, 2, 3])])}
         if unit != "event":
-            metric["max_groups_per_user"] = drawn.choice([1, 2])
+            metric["max_groups"] = drawn.choice([1, 2])
         if drawn.random() < 0.5:
             begins = {key: drawn.randrange(steps) for key in metric["groups"]}
     gaussian = kind == "window" and statistic != "users" and drawn.random() < 0.4
@@ -167,7 +167,7 @@ def _decay(kind: str, drawn: random.Random) -> dict[str, Any]:
 
 def _values(statistic: str, drawn: random.Random) -> dict[str, Any]:
     if statistic in ("count", "users"):
-        return {"value": None, "range": None}
+        return {"value": None, "range": None, "grid": None}
     ends = [(LOW, HIGH)] if statistic != "sum" else [(LOW, HIGH), (-HIGH, LOW), (-HIGH, HIGH), (LOW + 64, HIGH)]
     binned = {"bins": BINS} if statistic == "distribution" else {}
     return {"range": drawn.choice(ends)} | binned

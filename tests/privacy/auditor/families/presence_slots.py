@@ -39,13 +39,13 @@ class SlotCase(PresenceCase):
 def draw(drawn: random.Random) -> SlotCase:
     """One case."""
     unit = drawn.choice(["user-slot", "user-slot", "user-6h", "user"])
-    statistic = drawn.choice(["slot-mean", "slot-mean-variance", "slot-distribution"])
+    statistic = drawn.choice(["mean", "variance", "distribution"])
     metric: dict[str, Any] = {
         "statistic": statistic, "relation": "add-remove", "slot": "1h", "start": "1970-01-01", "unit": unit,
         "end": f"1970-01-01T{SLOTS:02}:00:00Z", "epsilon": drawn.choice(["0.5", "1", "3", "7.3"]),
         "grid": drawn.choice([8, 1024]), "range": (LOW, HIGH), "max_contributions": drawn.choice([1, 2, 3, 5]),
     }  # fmt: skip
-    if statistic == "slot-distribution":
+    if statistic == "distribution":
         metric["bins"] = drawn.choice([2, 3, 5, 8])
     if drawn.random() < 0.7:
         metric |= {"group": "g", "groups": list(KEYS[: drawn.choice([1, 2, 3])])}

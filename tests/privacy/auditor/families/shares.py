@@ -12,12 +12,12 @@ def draw(drawn: random.Random) -> Case:
     """One case."""
     has_groups = drawn.random() < 0.3
     metric: dict[str, Any] = {
-        "statistic": "slot-mean", "slot": "1d", "grid": 1024, "epsilon": drawn.choice(["8", "20", "60"]),
+        "statistic": "mean", "slot": "1d", "grid": 1024, "epsilon": drawn.choice(["8", "20", "60"]),
         "spread_share": drawn.choice(["0.1", "0.3", "1/2", "0.9"]), "max_contributions": drawn.choice([1, 3, 8]),
         "clamp": False,
     }  # fmt: skip
     if has_groups:
-        metric |= {"group": "g", "max_cells": 2, "across_cells": drawn.choice(["split", "chop-user"])}
+        metric |= {"group": "g", "max_groups": 2, "across_cells": drawn.choice(["split", "chop-user"])}
     if drawn.random() < 0.4:
         metric["contribution_cap"] = drawn.choice([1, 2])
     if drawn.random() < 0.3:

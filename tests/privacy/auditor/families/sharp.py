@@ -25,7 +25,7 @@ def draw(drawn: random.Random) -> Case:
     if drawn.random() < 0.3:
         metric["lateness"] = "2h"
     if has_groups:
-        metric |= {"group": "g", "max_groups_per_user": drawn.choice([1, 2])}
+        metric |= {"group": "g", "max_groups": drawn.choice([1, 2])}
     return Case(way, metric, _events(drawn, users, per_user, ticks, count), of_user())
 
 

@@ -31,7 +31,7 @@ def draw(drawn: random.Random) -> Case:
     if drawn.random() < 0.3:
         metric["lateness"] = "2h"
     if drawn.random() < 0.3:
-        metric |= {"group": "g", "max_groups_per_user": drawn.choice([1, 2])}
+        metric |= {"group": "g", "max_groups": drawn.choice([1, 2])}
     return Case("sharp with sigma", metric, _events(drawn, users, most, ticks), of_user())
 
 

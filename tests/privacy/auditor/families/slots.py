@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.privacy.auditor.streams import HOUR, Case, Stream, of_period, of_user
 
-STATISTICS = ["slot-mean"] * 4 + ["slot-mean-variance", "slot-distribution"]
+STATISTICS = ["mean"] * 4 + ["variance", "distribution"]
 ALGORITHMS = [
     "best", "baseline", "array-averaging", "levy", "fixed-quantile", "epsilon-quantile", "few-users",
 ]  # fmt: skip
@@ -16,8 +16,8 @@ PERIODS = {"user-slot": HOUR, "user-6h": 6 * HOUR}
 def draw(drawn: random.Random) -> Case:
     """One case."""
     statistic = drawn.choice(STATISTICS)
-    algorithm = drawn.choice(ALGORITHMS if statistic == "slot-mean" else ["best", "baseline"])
-    has_prior = statistic == "slot-mean" and algorithm == "best" and drawn.random() < 0.4
+    algorithm = drawn.choice(ALGORITHMS if statistic == "mean" else ["best", "baseline"])
+    has_prior = statistic == "mean" and algorithm == "best" and drawn.random() < 0.4
     unit, has_cells = drawn.choice(["user-slot", "user-slot", "user-6h", "user"]), drawn.random() < 0.8
     metric: dict[str, Any] = {
         "statistic": statistic, "slot": "1h", "grid": 1024, "epsilon": drawn.choice(["0.5", "1", "4"]), "unit": unit,
@@ -33,7 +33,7 @@ def draw(drawn: random.Random) -> Case:
     if unit != "user-slot":
         metric["max_slots"] = drawn.choice([1, 2, 3])
     if has_cells:
-        metric |= {"group": "g", "max_cells": drawn.choice([1, 2, 3])}
+        metric |= {"group": "g", "max_groups": drawn.choice([1, 2, 3])}
         metric["across_cells"] = drawn.choice(["split", "chop-user", "clip-user"])
     metric |= _manners(drawn, statistic)
     events = Stream(
@@ -41,7 +41,7 @@ def draw(drawn: random.Random) -> Case:
         drawn=drawn,
     ).make()  # fmt: skip
     mine = of_period(events, PERIODS[unit], drawn) if unit in PERIODS else of_user()
-    label = f"{statistic.removeprefix('slot-')}/{algorithm}{'+prior' if has_prior else ''}"
+    label = f"{statistic}/{algorithm}{'+prior' if has_prior else ''}"
     return Case(label, metric, events, mine, delta)
 
 
@@ -53,6 +53,6 @@ def _manners(drawn: random.Random, statistic: str) -> dict[str, Any]:
         said["min_users"] = drawn.choice([1, 2, 3])
     if drawn.random() < 0.4:
         said["lateness"] = drawn.choice(["30m", "1h", "2h"])
-    if statistic == "slot-distribution":
+    if statistic == "distribution":
         said["bins"] = drawn.choice([2, 5, 16])
     return said

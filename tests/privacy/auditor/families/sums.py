@@ -17,7 +17,7 @@ def draw(drawn: random.Random) -> Case:
     unit = drawn.choice(["user", "user", "user-6h", "event"])
     has_groups = drawn.random() < 0.5
     metric: dict[str, Any] = {
-        "statistic": drawn.choice(["sum", "mean"]), "step": "1h", "grid": 1024, "unit": unit, "algorithm": algorithm,
+        "statistic": drawn.choice(["sum", "mean"]), "every": "1h", "grid": 1024, "unit": unit, "algorithm": algorithm,
         "epsilon": drawn.choice(["0.5", "1", "3", "7.3"]), "clamp": False,
     }  # fmt: skip
     if metric["statistic"] == "sum":
@@ -30,7 +30,7 @@ def draw(drawn: random.Random) -> Case:
     if has_groups:
         metric["group"] = "g"
         if unit != "event":
-            metric["max_groups_per_user"] = drawn.choice([1, 2, 3])
+            metric["max_groups"] = drawn.choice([1, 2, 3])
     gaussian = algorithm == "sharp" and kind == "window" and drawn.random() < 0.4
     delta = Fraction(drawn.choice(["0.001", "1e-6"])) if gaussian else Fraction(0)
     events = Stream(

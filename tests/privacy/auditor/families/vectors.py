@@ -15,7 +15,7 @@ def draw(drawn: random.Random) -> Case:
     algorithm, count = drawn.choice(ALGORITHMS), drawn.choice([1, 2, 2, 3])
     unit, has_cells = drawn.choice(["user-slot", "user-slot", "user-6h", "user"]), drawn.random() < 0.6
     metric: dict[str, Any] = {
-        "statistic": "slot-mean", "slot": "1h", "grid": 1024, "epsilon": drawn.choice(["0.5", "1", "4", "60"]),
+        "statistic": "mean", "slot": "1h", "grid": 1024, "epsilon": drawn.choice(["0.5", "1", "4", "60"]),
         "unit": unit, "algorithm": algorithm, "max_contributions": drawn.choice([1, 3, 8]), "clamp": False,
         **of_coordinates(count),
     }  # fmt: skip
@@ -24,7 +24,7 @@ def draw(drawn: random.Random) -> Case:
     if unit != "user-slot":
         metric["max_slots"] = drawn.choice([1, 3])
     if has_cells:
-        metric |= {"group": "g", "max_cells": drawn.choice([1, 2])}
+        metric |= {"group": "g", "max_groups": drawn.choice([1, 2])}
         metric["across_cells"] = drawn.choice(["split", "chop-user"])
     if drawn.random() < 0.5:
         metric["contribution_cap"] = drawn.choice([1, 2, "median", "optimal"])

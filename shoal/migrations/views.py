@@ -1,22 +1,17 @@
-"""Views for readers: releases, every number of every release, and the budget.
+"""SQL of the views for readers: releases, every number of every release, and the budget.
 
 `releases` has what is in the JSON of a release as columns. NULL stands for the group of a metric without groups, and
 for a value that is not one number (several coordinates, a distribution). The ends of a range are exact text, such as
 0, -5 or 1/3. `estimates` has a row for each number: a value that is a list, or an object of numbers, lists and objects,
 is taken apart, and the number in the same place is taken out of noise_sd, low and high. Where there is no value the
-ends of the interval say which numbers there would be. A later step that changes one of the tables drops the views
-first, and makes them again.
+ends of the interval say which numbers there would be. A migration that changes one of the tables drops the views first,
+and makes them again.
 """
-
-from alembic import op
-
-revision = "009"
-down_revision = "008"
 
 SQLITE_RELEASES = """
 CREATE VIEW releases AS
 SELECT app, metric, version, group_name, seq, at AS until, value, noise_sd, low, high, samples,
-    CASE WHEN statistic IN ('mean', 'slot-mean') AND value IS NOT NULL THEN noise_sd >
+    CASE WHEN statistic = 'mean' AND value IS NOT NULL THEN noise_sd >
         CAST(high_end AS REAL) / CASE instr(high_end, '/') WHEN 0 THEN 1.0
             ELSE CAST(substr(high_end, instr(high_end, '/') + 1) AS REAL) END
         - CAST(low_end AS REAL) / CASE instr(low_end, '/') WHEN 0 THEN 1.0
@@ -40,9 +35,9 @@ FROM (
             THEN CAST(json_extract(r.body, '$.count') AS REAL) END AS count,
         CASE WHEN json_type(r.body, '$.count_sd') IN ('integer', 'real')
             THEN CAST(json_extract(r.body, '$.count_sd') AS REAL) END AS count_sd,
-        json_extract(v.parameters, '$.statistic') AS statistic,
-        json_extract(v.parameters, '$.range[0]') AS low_end,
-        json_extract(v.parameters, '$.range[1]') AS high_end
+        json_extract(v.parameters, '$.of.kind') AS statistic,
+        json_extract(v.parameters, '$.of.values.ranges[0][0]') AS low_end,
+        json_extract(v.parameters, '$.of.values.ranges[0][1]') AS high_end
     FROM release r JOIN metric_version v ON v.app = r.app AND v.metric = r.metric AND v.version = r.version
 ) AS fields
 """
@@ -51,7 +46,7 @@ FROM (
 POSTGRESQL_RELEASES = r"""
 CREATE VIEW releases AS
 SELECT app, metric, version, group_name, seq, at AS until, value, noise_sd, low, high, samples,
-    CASE WHEN statistic IN ('mean', 'slot-mean') AND value IS NOT NULL THEN noise_sd >
+    CASE WHEN statistic = 'mean' AND value IS NOT NULL THEN noise_sd >
         CAST(split_part(high_end, '/', 1) AS double precision)
             / CAST(COALESCE(NULLIF(split_part(high_end, '/', 2), ''), '1') AS double precision)
         - CAST(split_part(low_end, '/', 1) AS double precision)
@@ -71,9 +66,9 @@ FROM (
             THEN CAST(field ->> 'count' AS double precision) END AS count,
         CASE WHEN json_typeof(field -> 'count_sd') = 'number'
             THEN CAST(field ->> 'count_sd' AS double precision) END AS count_sd,
-        parameters ->> 'statistic' AS statistic,
-        parameters -> 'range' ->> 0 AS low_end,
-        parameters -> 'range' ->> 1 AS high_end
+        parameters -> 'of' ->> 'kind' AS statistic,
+        parameters #>> '{of,values,ranges,0,0}' AS low_end,
+        parameters #>> '{of,values,ranges,0,1}' AS high_end
     FROM (
         SELECT r.*, v.unit, v.state, v.relation, CAST(v.parameters AS json) AS parameters,
             CAST(regexp_replace(r.body, '(\\\\)|\\u0000', '\1', 'g') AS json) AS field
@@ -105,10 +100,8 @@ CREATE VIEW estimates AS
 SELECT app, metric, version, group_name, seq,
     strftime('%Y-%m-%dT%H:%M:%SZ', at, '-' || (span / 1000000) || ' seconds') AS since, at AS until, statistic,
     {PART},
-    CASE json_type(parameters, '$.value') WHEN 'text' THEN json_extract(parameters, '$.value')
-        WHEN 'object' THEN json_extract(parameters, '$.value.predicate')
-        WHEN 'array' THEN CASE typeof(place)
-            WHEN 'integer' THEN json_extract(parameters, '$.value[' || place || ']') END END AS field,
+    CASE WHEN json_array_length(names) = 1 THEN json_extract(names, '$[0]')
+        WHEN typeof(place) = 'integer' THEN json_extract(names, '$[' || place || ']') END AS field,
     CASE WHEN part = 'quantiles' THEN CAST(place AS REAL) END AS quantile,
     {BIN},
     CAST(json_extract(body, '$.value' || inside) AS REAL) AS value,
@@ -124,11 +117,17 @@ SELECT app, metric, version, group_name, seq,
     state, id
 FROM (
     SELECT r.app, r.metric, r.version, NULLIF(r."group", '') AS group_name, r.seq, r.at, r.id, r.body,
-        v.parameters, v.unit, v.relation, v.state,
-        json_extract(v.parameters, '$.statistic') AS statistic,
-        COALESCE(json_extract(v.parameters, '$.slot'), json_extract(v.parameters, '$.decay.length')) AS span,
-        {SQLITE_NUMBER.format("json_extract(v.parameters, '$.range[0]')")} AS low_end,
-        {SQLITE_NUMBER.format("json_extract(v.parameters, '$.range[1]')")} AS high_end,
+        v.unit, v.relation, v.state,
+        json_extract(v.parameters, '$.of.kind') AS statistic,
+        COALESCE(
+            json_extract(v.parameters, '$.of.values.fields.names'), json_extract(v.parameters, '$.of.fields.names')
+        ) AS names,
+        CASE WHEN json_extract(v.parameters, '$.at.kind') = 'Slots'
+            THEN json_extract(v.parameters, '$.at.length.microseconds')
+            WHEN json_extract(v.parameters, '$.at.decay.kind') = 'window'
+            THEN json_extract(v.parameters, '$.at.decay.length') END AS span,
+        {SQLITE_NUMBER.format("json_extract(v.parameters, '$.of.values.ranges[0][0]')")} AS low_end,
+        {SQLITE_NUMBER.format("json_extract(v.parameters, '$.of.values.ranges[0][1]')")} AS high_end,
         substr(n.fullkey, CASE WHEN n.fullkey LIKE '$.low%' THEN 6 ELSE 8 END) AS inside,
         n.key AS place,
         CASE WHEN n.path IN ('$.value', '$.low') THEN n.key
@@ -146,11 +145,9 @@ CREATE VIEW estimates AS
 SELECT app, metric, version, group_name, seq,
     to_char(CAST(at AS timestamptz) AT TIME ZONE 'UTC' - make_interval(secs => span / 1000000),
         'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS since,
-    at AS until, parameters ->> 'statistic' AS statistic,
+    at AS until, parameters -> 'of' ->> 'kind' AS statistic,
     {PART},
-    CASE json_typeof(parameters -> 'value') WHEN 'string' THEN parameters ->> 'value'
-        WHEN 'object' THEN parameters -> 'value' ->> 'predicate'
-        WHEN 'array' THEN parameters -> 'value' ->> place END AS field,
+    CASE WHEN json_array_length(names) = 1 THEN names ->> 0 ELSE names ->> place END AS field,
     quantile,
     {BIN},
     CAST(body #>> (ARRAY['value'] || inside) AS double precision) AS value,
@@ -167,11 +164,12 @@ SELECT app, metric, version, group_name, seq,
 FROM (
     SELECT r.app, r.metric, r.version, NULLIF(r."group", '') AS group_name, r.seq, r.at, r.id, v.unit, v.relation,
         v.state, p.parameters, b.body, n.part, n.place, n.quantile, n.inside, n.bins,
-        CAST(COALESCE(p.parameters ->> 'slot', p.parameters -> 'decay' ->> 'length') AS double precision) AS span,
-        CASE json_typeof(p.parameters -> 'range' -> 0) WHEN 'string' THEN
-            {POSTGRESQL_NUMBER.format("(p.parameters -> 'range' ->> 0)")} END AS low_end,
-        CASE json_typeof(p.parameters -> 'range' -> 1) WHEN 'string' THEN
-            {POSTGRESQL_NUMBER.format("(p.parameters -> 'range' ->> 1)")} END AS high_end
+        COALESCE(p.parameters #> '{{of,values,fields,names}}', p.parameters #> '{{of,fields,names}}') AS names,
+        CAST(CASE WHEN p.parameters #>> '{{at,kind}}' = 'Slots' THEN p.parameters #>> '{{at,length,microseconds}}'
+            WHEN p.parameters #>> '{{at,decay,kind}}' = 'window' THEN p.parameters #>> '{{at,decay,length}}' END
+            AS double precision) AS span,
+        {POSTGRESQL_NUMBER.format("(p.parameters #>> '{of,values,ranges,0,0}')")} AS low_end,
+        {POSTGRESQL_NUMBER.format("(p.parameters #>> '{of,values,ranges,0,1}')")} AS high_end
     FROM release r JOIN metric_version v ON v.app = r.app AND v.metric = r.metric AND v.version = r.version
     CROSS JOIN LATERAL (SELECT CAST(v.parameters AS json) AS parameters OFFSET 0) AS p
     CROSS JOIN LATERAL (
@@ -235,26 +233,13 @@ AMOUNTS = {
 }  # fmt: skip
 
 
-def budget(dialect: str) -> str:
-    """The statement that makes the view of the budget."""
-    if dialect == "postgresql":
-        number, key = POSTGRESQL_NUMBER, "CAST(v.parameters AS json) ->> '{}'"
-    else:
-        number, key = SQLITE_NUMBER, "json_extract(v.parameters, '$.{}')"
-    amounts = {name: number.format(column) for name, column in AMOUNTS.items()}
-    return BUDGET.format(**amounts, topic=key.format("topic"), statistic=key.format("statistic"))
-
-
-def upgrade() -> None:
-    """Make the views."""
-    dialect = op.get_bind().dialect.name
+def statements(dialect: str) -> tuple[str, ...]:
+    """The statements that make the views, `dialect` being postgresql or sqlite."""
     is_postgresql = dialect == "postgresql"
-    op.execute(POSTGRESQL_RELEASES if is_postgresql else SQLITE_RELEASES)
-    op.execute(POSTGRESQL_ESTIMATES if is_postgresql else SQLITE_ESTIMATES)
-    op.execute(budget(dialect))
-
-
-def downgrade() -> None:
-    """Drop the views; they hold nothing of their own."""
-    for view in ("releases", "estimates", "budget"):
-        op.execute(f"DROP VIEW {view}")
+    number = POSTGRESQL_NUMBER if is_postgresql else SQLITE_NUMBER
+    amounts = {name: number.format(column) for name, column in AMOUNTS.items()}
+    key = "CAST(v.parameters AS json) -> '{}' ->> '{}'" if is_postgresql else "json_extract(v.parameters, '$.{}.{}')"
+    budget = BUDGET.format(**amounts, topic=key.format("source", "topic"), statistic=key.format("of", "kind"))
+    if is_postgresql:
+        return POSTGRESQL_RELEASES, POSTGRESQL_ESTIMATES, budget
+    return SQLITE_RELEASES, SQLITE_ESTIMATES, budget

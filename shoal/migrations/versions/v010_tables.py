@@ -1,9 +1,11 @@
-"""Tables: the log, its budget, the metric versions with their owners, and what they released and activated."""
+"""Tables of the log, its budget, the metric versions with their owners, and what they released; and views of them."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "008"
+from shoal.migrations import views
+
+revision = "010"  # earlier ones were made before the first release
 down_revision = None
 
 VERSION = ["app", "metric", "version"]
@@ -14,6 +16,8 @@ def upgrade() -> None:
     _make_ledger()
     _make_reading()
     _make_published()
+    for statement in views.statements(op.get_bind().dialect.name):
+        op.execute(statement)
 
 
 def _make_ledger() -> None:
