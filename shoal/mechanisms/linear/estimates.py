@@ -16,7 +16,7 @@ deviations it is not published. Proof and measurements: docs/proofs/two-sided.md
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -153,7 +153,7 @@ def mean_and_variance(grid: Grid, places: Sequence[Fraction], sided: Sided, *, c
     """
     first, largest = mean(grid, places, sided, clamps=clamps), grid.width_value(grid.steps) ** 2 / 4
     if not sided.is_enough:
-        return _both(first, Estimate(None, None, 0.0, largest, {}))
+        return both(first, Estimate(None, None, 0.0, largest, {}))
     place, square = sided.place(places), Fraction(sided.noisy[-1], sided.whole)
     value = grid.squares.width_value(grid.squares.steps * (square - place**2))
     m, e, unit = float(place), float(square), grid.squares.width_value(grid.squares.steps)
@@ -164,17 +164,22 @@ def mean_and_variance(grid: Grid, places: Sequence[Fraction], sided: Sided, *, c
     half = math.hypot(times * sd, times**2 * moved)
     ends = (0.0, largest) if clamps else None
     low, high = (clamped(end, ends) for end in _around(value, half, half + moved))
-    return _both(first, Estimate(clamped(value, ends), six_digits(sd), low, high, {}))
+    return both(first, Estimate(clamped(value, ends), six_digits(sd), low, high, {}))
 
 
-def _both(first: Estimate, second: Estimate) -> Estimate:
+def both(first: Estimate, second: Estimate) -> Estimate:
+    """One estimate of a mean and a variance; counts and details are those of the mean."""
+
     def pair(one: Any, other: Any) -> dict[str, Any]:
         return {"mean": one, "variance": other}
 
-    return Estimate(
-        pair(first.value, second.value), pair(first.noise_sd, second.noise_sd),
-        pair(first.low, second.low), pair(first.high, second.high), first.counts,
-    )  # fmt: skip
+    return replace(
+        first,
+        value=pair(first.value, second.value),
+        noise_sd=pair(first.noise_sd, second.noise_sd),
+        low=pair(first.low, second.low),
+        high=pair(first.high, second.high),
+    )
 
 
 def _ends(grid: Grid) -> tuple[float, float]:

@@ -24,12 +24,12 @@ range and of its square. The result is None for a mean or variance without sampl
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from shoal.mechanisms.error_bars import COVERAGE, six_digits
 from shoal.mechanisms.grid import LARGEST, Grid
+from shoal.mechanisms.linear.estimates import both
 from shoal.mechanisms.statistic import Estimate, clamped_within
 
 Bars = tuple[float, ...]
@@ -82,14 +82,7 @@ def mean_and_variance(
     low = _finite(value - within - half * half - (0.0 if coverage == COVERAGE else sd * sd))
     most = None if ends is None else (0.0, (ends[1] - ends[0]) ** 2 / 4)
     value, low, high = clamped_within(value, low, _finite(value + within), most)
-    noise_sd = _finite(variance_noise(off, (sd, other_sd)))
-    return replace(
-        one,
-        value={"mean": one.value, "variance": value},
-        noise_sd={"mean": one.noise_sd, "variance": noise_sd},
-        low={"mean": one.low, "variance": low},
-        high={"mean": one.high, "variance": high},
-    )
+    return both(one, Estimate(value, _finite(variance_noise(off, (sd, other_sd))), low, high, {}))
 
 
 def variance_noise(off: float, sds: tuple[float, float]) -> float:
