@@ -24,15 +24,14 @@ FOLLOWS = ("mechanism", "revision", "source.epoch")  # parameters that follow fr
 
 
 def topic_in(said: Mapping[str, Any]) -> str:
-    """Topic of a version."""
+    """The Kafka topic whose events a registered metric version reads."""
     topic: str = said["source"]["topic"]
     return topic
 
 
-def epoch_in(said: Mapping[str, Any]) -> int:
-    """Epoch of a version's clock."""
-    epoch: int = said["source"]["epoch"]
-    return epoch
+def clock_in(said: Mapping[str, Any]) -> tuple[str, int]:
+    """Topic of a registered metric version, and restarts of the topic's clocks before it was registered."""
+    return topic_in(said), said["source"]["epoch"]
 
 
 def person_in(said: Mapping[str, Any]) -> dict[str, str]:
@@ -42,16 +41,14 @@ def person_in(said: Mapping[str, Any]) -> dict[str, str]:
     return {} if is_of_events else {topic_in(said): said["source"]["user"]}
 
 
-def time_in(said: Mapping[str, Any]) -> str | None:
-    """Field with the time that decides which unit an event of a version belongs to; None: the record's timestamp.
-
-    Raises:
-        LookupError: units of the version have no period, or its count is public.
-    """
+def is_by_period(said: Mapping[str, Any]) -> bool:
+    """Whether the units of a version are periods of time; False for a public count, to which no unit loses anything."""
     hides = said["hides"]
-    is_public = said["of"]["kind"] == "count" and hides["kind"] == "values"
-    if is_public or "period" not in hides["unit"]:
-        raise LookupError("units without a period, or none that lose anything")
+    return "period" in hides["unit"] and (said["of"]["kind"], hides["kind"]) != ("count", "values")
+
+
+def time_in(said: Mapping[str, Any]) -> str | None:
+    """Field with the event time of a version; None: the record's timestamp."""
     time: str | None = said["source"].get("time")
     return time
 

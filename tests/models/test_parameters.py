@@ -5,7 +5,17 @@ from typing import Any
 import orjson
 
 from shoal.models.config.metric import MetricSection
-from shoal.models.parameters import differing, epoch_in, length_in, pattern_in, person_in, topic_in, values_in
+from shoal.models.parameters import (
+    clock_in,
+    differing,
+    is_by_period,
+    length_in,
+    pattern_in,
+    person_in,
+    time_in,
+    topic_in,
+    values_in,
+)
 from shoal.stream.parameters import canonical
 
 HOUR = 3_600_000_000  # microseconds
@@ -29,9 +39,10 @@ def changed(before: dict[str, Any], **keys: Any) -> list[str]:
 
 
 def test_what_is_read_is_what_the_configuration_said() -> None:
-    assert (topic_in(said(MEAN)), epoch_in(said(MEAN)), person_in(said(MEAN))) == ("t", 0, {"t": "u"})
+    assert (topic_in(said(MEAN)), clock_in(said(MEAN)), person_in(said(MEAN))) == ("t", ("t", 0), {"t": "u"})
     assert (values_in(said(MEAN)), values_in(said(SUM))) == (["x"], ["x", "y"])
     assert (pattern_in(said(MEAN)), pattern_in(said(SLOT))) == (["u", "g"], ["u", "at"])
+    assert [(is_by_period(said(one)), time_in(said(one))) for one in (MEAN, SLOT)] == [(False, None), (True, "at")]
     assert values_in(said(SUM | {"statistic": "count", "value": None, "range": None})) == []
     assert person_in(said(SUM | {"unit": "event", "max_contributions": None})) == {}
     assert [length_in(said(one)) for one in (MEAN, SLOT, SUM)] == [None, 2 * HOUR, None]

@@ -6,7 +6,6 @@ version of one app hides none of another one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -23,7 +22,16 @@ from shoal.models.config.unit import parse_unit
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import LedgerError
 from shoal.models.exact import exact_text
-from shoal.models.parameters import differing, epoch_in, pattern_in, person_in, time_in, topic_in, values_in
+from shoal.models.parameters import (
+    clock_in,
+    differing,
+    is_by_period,
+    pattern_in,
+    person_in,
+    time_in,
+    topic_in,
+    values_in,
+)
 from shoal.models.tables import ACTIVE, RETIRED, MetricVersion
 from shoal.models.version import NoiseName, VersionId
 
@@ -195,7 +203,7 @@ def _one_time(asked: Asked) -> None:
         return
     times: dict[str, set[str]] = {}
     for each in asked.all:
-        with suppress(LookupError):
+        if is_by_period(each.said):
             times.setdefault(each.topic, set()).add(time_in(each.said) or "the record's timestamp")
     for topic, fields in times.items():
         if len(fields) > 1:
@@ -250,12 +258,12 @@ def _one_epoch(asked: Asked) -> None:
     Where presence is protected, refuse metrics of a topic on both sides of a restart: their ticks have one order.
     """
     for new in asked.new:
-        topic, epoch = topic_in(new.said), epoch_in(new.said)
+        topic, epoch = clock_in(new.said)
         if epoch != asked.epochs.get(topic, 0):
             raise LedgerError(f"{new.id}: the clocks of topic {topic} were restarted just now; start again")
     found: dict[str, tuple[int, str]] = {}
     for each in asked.request.registrations:
-        topic, epoch = topic_in(each.said), epoch_in(each.said)
+        topic, epoch = clock_in(each.said)
         other = found.setdefault(topic, (epoch, str(each.id)))
         if each.relation == ADD_REMOVE and other[0] != epoch:
             older = min(other, (epoch, str(each.id)))

@@ -20,7 +20,7 @@ from shoal.models.config.metric import MetricSection
 from shoal.models.digests import parameters_digest
 from shoal.models.errors import ConfigError, KeyFileError, LedgerError, MissingKey
 from shoal.models.extras import hexagons
-from shoal.models.parameters import epoch_in
+from shoal.models.parameters import clock_in
 from shoal.models.version import NoiseName, VersionId
 from shoal.stream.parameters import parameters_of
 
@@ -166,7 +166,7 @@ def epochs_of(ledger: Ledger, config: Config) -> dict[VersionId, int]:
     registered = ledger.of(config.kafka.app)
     epochs = registered.epochs()
     now = {config.id_of(one): epochs.get(one.source.topic, 0) for one in config.metrics}
-    return now | {VersionId.of(row): epoch_in(orjson.loads(row.parameters)) for row in registered.versions()}
+    return now | {VersionId.of(row): clock_in(orjson.loads(row.parameters))[1] for row in registered.versions()}
 
 
 def registered_epochs(config: Config) -> dict[VersionId, int]:

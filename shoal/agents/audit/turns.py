@@ -16,7 +16,7 @@ import orjson
 from sqlalchemy import Connection, insert, select
 
 from shoal.models.losses import AcceptedLoss, Place
-from shoal.models.parameters import epoch_in, topic_in
+from shoal.models.parameters import clock_in
 from shoal.models.tables import CLOCK, LOSS, MetricVersion, Turn
 
 
@@ -57,8 +57,7 @@ def lost_turns(connection: Connection) -> str | None:
     """Evidence that the log has lost clock restarts: a version of a later epoch than the log has; None without any."""
     counts: dict[str, Counter[str]] = {}
     for row in connection.execute(select(MetricVersion.app, MetricVersion.metric, MetricVersion.parameters)):
-        said = orjson.loads(row.parameters)
-        topic, epoch = topic_in(said), epoch_in(said)
+        topic, epoch = clock_in(orjson.loads(row.parameters))
         if row.app not in counts:
             counts[row.app] = epochs(connection, row.app)
         if epoch > counts[row.app][topic]:

@@ -16,7 +16,7 @@ from shoal.agents.kafka.settings import KafkaSettings, needed_settings
 from shoal.models.config.file import Config
 from shoal.models.errors import ConfigError, LedgerError
 from shoal.models.losses import AcceptedLoss
-from shoal.models.parameters import epoch_in, topic_in
+from shoal.models.parameters import clock_in
 from shoal.models.tables import ACTIVE
 from shoal.models.times import iso, time_of_text
 from shoal.models.version import VersionId
@@ -136,12 +136,6 @@ def _check(config: Config, topic: str, by: str) -> None:
         raise ConfigError("--by is empty; name who decides this")
 
 
-def _clock(parameters: str) -> tuple[str, int]:
-    """Topic and epoch of the clock of a version."""
-    said = orjson.loads(parameters)
-    return topic_in(said), epoch_in(said)
-
-
 def _now(ledger: Ledger, settings: KafkaSettings, config: Config, topic: str) -> tuple[list[Position], list[VersionId]]:
     """Positions of a topic's clocks, and the active metric versions that use these clocks.
 
@@ -150,7 +144,8 @@ def _now(ledger: Ledger, settings: KafkaSettings, config: Config, topic: str) ->
     """
     registered = ledger.of(config.kafka.app)
     now = registered.epochs().get(topic, 0)
-    rows = [row for row in registered.versions() if row.state == ACTIVE and _clock(row.parameters) == (topic, now)]
+    active = [row for row in registered.versions() if row.state == ACTIVE]
+    rows = [row for row in active if clock_in(orjson.loads(row.parameters)) == (topic, now)]
     if not rows:
         again = "; raise the versions of its metrics: they begin with a clock that has heard nothing" if now else ""
         raise LedgerError(
