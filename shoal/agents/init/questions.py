@@ -1,6 +1,6 @@
 """Questions of `shoal init`: what is published, of whom, where, when, and how it is protected.
 
-Questions without a default are those whose answers must not follow from the data: range, groups, start and end.
+`shoal init` proposes no range, groups, start or end, as these must not be chosen by looking at the data.
 Relation has a default only where a statistic exists under one relation alone.
 """
 

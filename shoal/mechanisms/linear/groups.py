@@ -34,9 +34,9 @@ class StepGroups(EachAlone[Releaser]):
         end: int | None = None,
         rest: int | None = None,
     ) -> None:
-        """`names`: keys that are released from step `first` on; `end`: the step after the last one, or None.
+        """Keys `names` are released from step `first` to the step before `end`; None: for ever.
 
-        `rest`: steps of silence after which a key is no longer released; None: it always is.
+        A key without samples in `rest` steps is not released until its next sample; None: every key is always released.
         """
         super().__init__(make)
         self._next = dict.fromkeys(names, first)  # the next step of every key

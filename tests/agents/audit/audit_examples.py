@@ -17,7 +17,7 @@ APP = "shoal"
 
 
 def parameters(**keys: Any) -> dict[str, Any]:
-    """What is registered of a metric with these keys, in its parts: as much as guards read."""
+    """Registered parameters of a metric with these keys, as far as the guards of the ledger read them."""
     usual = {"topic": "purchases", "user": "customer", "value": "amount", "time": "at", "unit": "user", "every": "1d"}
     said = usual | keys
     source = {key: said[key] for key in ("topic", "user", "time")}

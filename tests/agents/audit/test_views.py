@@ -93,7 +93,7 @@ def expected(one: dict[str, Any], parameters: dict[str, Any]) -> Iterator[tuple[
 
 
 def field_of(said: dict[str, Any], place: Any) -> str | None:
-    """The field of a number, of several coordinates the one in its place; of a predicate its text."""
+    """Field of the event that a row of the view `estimates` is about: the coordinate's, or the text of a predicate."""
     names: list[str] = said.get("values", said).get("fields", {}).get("names", [])
     if len(names) > 1:
         return None if place is None else names[place]

@@ -36,7 +36,7 @@ VALUES = {key: (*values, *NEAR.get(key, ())) for key, values in OTHER.items()}
 
 
 def accepted(count: int) -> Iterator[Metric]:
-    """Metrics of so many random configurations that are not refused: up to two keys of some form are changed."""
+    """Metrics of the valid ones among `count` random configurations, each a base with up to two keys changed."""
     for seed in range(count):
         random = Random(seed)
         keys = USUAL | random.choice(list(FORMS.values()))
